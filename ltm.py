@@ -1,0 +1,2396 @@
+"""ltm: long-term memory for chat bots in one SQLite file.
+
+`open()` gives a `Memory` (a file); `Memory.space()` gives a `Space` (a complete scope in it), and every read and
+write of memory hangs on a `Space`. `schema.sql` describes the file; read it first.
+
+Invariants, and what proves them:
+- nothing that another space holds changes what a space returns (tests/test_isolation.py);
+- one operation is one transaction: change, index rows, audit entry, idempotency record (`_Change`);
+- index and vectors are derived: `Memory.check()` recomputes them and returns what disagrees.
+
+Left out on purpose: prompts, host objects, servers. Those are rooms of their own that call this one.
+Nothing native is imported until `open()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import random
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta, timezone
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import ltm_models
+import ltm_text
+from ltm_models import E5, Embedder, EmbedderError, HashEmbedder, HTTPEmbedder, LtmError, ModelError
+from ltm_text import warm_up
+
+if TYPE_CHECKING:
+    import apsw
+
+__version__ = "0.1.0"
+__all__ = [
+    "E5",
+    "Busy",
+    "Conflict",
+    "Corrupt",
+    "EmbedReport",
+    "Embedder",
+    "EmbedderError",
+    "Episode",
+    "Fact",
+    "Fenced",
+    "Filter",
+    "HTTPEmbedder",
+    "HashEmbedder",
+    "Hit",
+    "InvalidInput",
+    "LtmError",
+    "Memory",
+    "ModelError",
+    "NotAMemory",
+    "NotFound",
+    "Page",
+    "Profile",
+    "ProfileChange",
+    "ReadOnly",
+    "Recall",
+    "Remembered",
+    "SchemaTooNew",
+    "Scope",
+    "Space",
+    "SpaceInfo",
+    "Speaker",
+    "StorageError",
+    "Verdict",
+    "Weights",
+    "open",
+    "warm_up",
+]
+
+T = TypeVar("T")
+
+# ------------------------------------------------------------------------------------------ constants
+
+APPLICATION_ID = 0x6C746D31  # 'ltm1'
+PAGE_SIZE = 8192  # bytes: against 4096 the file is 20 % smaller and a vector scan 1.1 to 1.4 times faster
+BUSY_SECONDS = 10.0
+GROUP = 256  # writes that may share one commit
+CONTENT_CHARS = 20_000
+TAGS, TAG_CHARS = 32, 64
+NAME_CHARS, REF_CHARS, VALUE_CHARS = 256, 512, 2_000
+RECALL_LIMIT = 500  # hits
+RECALL_SECONDS = 5.0  # before a recall gives up most of its terms
+EMBED_BATCH = 32  # texts an embedder is given at once; also the most that a crash can ask to embed again
+INDEX_BATCH = 500  # episodes indexed in one transaction
+SPACE_BITS, SLOT_BITS = 32, 62
+NO_TIME = -(1 << 62)  # earlier than any time
+K1, B = 1.2, 0.35  # BM25: Robertson and Zaragoza 2009, doi:10.1561/1500000019; B measured: .3 to .4 best on short turns
+PRIOR_MESSAGES = 1000  # weight of the language's own word frequencies, in messages, against the space's
+STATUSES = ("active", "superseded", "archived", "deleted")
+CLAIM_TYPES = ("unknown", "user_statement", "inference")
+PROFILE_FIELDS = ("name", "traits", "preferences", "notes")
+UPDATE_TAGS = frozenset(
+    {"correction", "clarification", "profile-update", "preference-change", "fact-update", "更正", "纠正", "修正", "偏好变更", "偏好变化"}
+)
+MAX_TRAITS, MAX_PREFERENCES = 20, 10  # shown; the rest is kept and counted in Profile.hidden
+HINT_DAYS = 30
+
+# --------------------------------------------------------------------------------------------- errors
+
+
+class InvalidInput(LtmError):
+    """A value that cannot be taken. The message names it and says what is."""
+
+
+class NotFound(LtmError):
+    """Nothing of that id in this space. An id of another space is not found either."""
+
+
+class Conflict(LtmError):
+    """The write contradicts what is stored by now. Nothing was written."""
+
+
+class Fenced(LtmError):
+    """Writes to this space or file are blocked until a person clears the fence. Reads go on."""
+
+
+class Busy(LtmError):
+    """Another process held the file for longer than the busy limit. Nothing was written."""
+
+
+class ReadOnly(LtmError):
+    """The file was opened for reading only."""
+
+
+class StorageError(LtmError):
+    """The disk or the system refused: full, unreadable, no permission."""
+
+
+class Corrupt(LtmError):
+    """SQLite finds the file damaged."""
+
+
+class NotAMemory(LtmError):
+    """The file exists and is something else."""
+
+
+class SchemaTooNew(LtmError):
+    """The file was written by a newer ltm."""
+
+
+# A constraint's name picks the error and its words; schema.sql holds the rule.
+_CONSTRAINTS: dict[str, tuple[type[LtmError], str]] = {
+    "episode_importance_range": (InvalidInput, "importance must be 1 to 5"),
+    "episode_content_given": (InvalidInput, "content must not be empty"),
+    "episode_validity_order": (InvalidInput, "valid_from must be before valid_until"),
+    "episode_claim_known": (InvalidInput, f"claim_type must be one of {', '.join(CLAIM_TYPES)}"),
+    "episode_duplicate": (Conflict, "the same text by the same speaker is active already"),
+    "episode_active_has_no_successor": (Conflict, "an active episode cannot have a successor"),
+    "audit is append-only": (Conflict, "audit is append-only"),
+}
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Turn apsw's errors into ours; the one place that does."""
+    import apsw
+
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise Busy("the database is in use by another process; nothing was written, try again") from error
+    except apsw.ReadOnlyError as error:
+        raise ReadOnly("the database is open for reading only") from error
+    except apsw.FullError as error:
+        raise StorageError("the disk is full; nothing was written") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise Corrupt(f"the database file is damaged ({error}); restore a backup") from error
+    except apsw.ConstraintError as error:
+        for name, (kind, words) in _CONSTRAINTS.items():
+            if name in str(error):
+                raise kind(words) from error
+        raise InvalidInput(f"the database refuses the value: {error}") from error
+    except (apsw.IOError, apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError) as error:
+        raise StorageError(f"the database file cannot be used: {error}") from error
+    except apsw.TooBigError as error:
+        raise InvalidInput("the value is larger than a database can hold") from error
+
+
+# ---------------------------------------------------------------------------------------------- times
+
+_ISO = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def to_us(value: str | datetime | int, what: str = "time", *, zone_required: bool = True) -> int:
+    """Return microseconds UTC of an ISO-8601 string, a datetime, or microseconds as they are.
+
+    Raises InvalidInput for anything else, for a missing zone where one is required, and for a date that does not
+    exist. Without `zone_required` a missing zone reads as UTC, and a date alone as its first instant.
+    """
+    if isinstance(value, bool):
+        raise InvalidInput(f"{what} must be a time, not {value!r}")
+    if isinstance(value, int):
+        return _in_range(value, what)
+    moment = value if isinstance(value, datetime) else _parse_iso(value, what)
+    if moment.tzinfo is None:
+        if zone_required:
+            raise InvalidInput(f"{what} {_short(value)} has no time zone; write it like 2026-12-08T09:00:00+08:00")
+        moment = moment.replace(tzinfo=timezone.utc)
+    try:
+        return (moment - _EPOCH) // timedelta(microseconds=1)
+    except OverflowError as error:
+        raise InvalidInput(f"{what} {_short(value)} is out of range") from error
+
+
+def _parse_iso(value: object, what: str) -> datetime:
+    wanted = f"{what} {_short(value)} is not an ISO-8601 time like 2026-12-08T09:00:00+08:00"
+    match = _ISO.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not match:
+        raise InvalidInput(wanted)
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    if zone and hour is None:
+        raise InvalidInput(wanted)
+    try:
+        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        moment = moment.replace(microsecond=int((fraction or "0").ljust(6, "0")[:6]))
+        return moment.replace(tzinfo=_zone(zone)) if zone else moment
+    except ValueError as error:
+        raise InvalidInput(f"{wanted}: {error}") from error
+
+
+def _zone(text: str) -> timezone:
+    if text in "Zz":
+        return timezone.utc
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    if int(digits[2:]) > 59:
+        raise ValueError(f"no such time zone: {text}")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+def _in_range(us: int, what: str) -> int:
+    if not -62_135_596_800_000_000 <= us <= 253_402_300_799_999_999:
+        raise InvalidInput(f"{what} {us} is not a time in microseconds UTC between the years 1 and 9999")
+    return us
+
+
+def to_iso(us: int) -> str:
+    """Return microseconds UTC as ISO-8601 with Z; the fraction only when there is one.
+
+    >>> to_iso(to_us("2026-12-08T09:00:00.5+09:00"))
+    '2026-12-08T00:00:00.500000Z'
+    """
+    return (_EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+# -------------------------------------------------------------------------------------- values: input
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _text(value: object, what: str, limit: int, *, empty: bool = True) -> str:
+    """Check a text of the caller's; NUL and lone surrogates, which no database can hold, become U+FFFD."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be text, not {_short(value)}")
+    if len(value) > limit:
+        raise InvalidInput(f"{what} has {len(value):,} characters; the limit is {limit:,}")
+    if not empty and not value.strip():
+        raise InvalidInput(f"{what} must not be empty")
+    return ltm_text.storable(value)[0]
+
+
+def _identity(value: object, what: str, *, empty: bool = False) -> str:
+    """Check a part of an identity: taken exactly as given, and refused rather than repaired."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be text, not {_short(value)}")
+    if ltm_text.storable(value)[1]:
+        raise InvalidInput(f"{what} {_short(value)} holds a character that cannot be stored")
+    if len(value) > NAME_CHARS:
+        raise InvalidInput(f"{what} has {len(value):,} characters; the limit is {NAME_CHARS}")
+    if not value and not empty:
+        raise InvalidInput(f"{what} is missing")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where memory belongs. Every part is taken literally: no wildcard, no trimming, no case folding.
+
+    `bot` may be '' (an identity of its own). `isolation`: 'session' keeps episodes in the chat, 'bot' shares them
+    among all chats of the bot; profiles and audit always belong to the chat.
+    """
+
+    bot: str
+    launcher_type: str
+    launcher_id: str
+    isolation: str = "session"
+
+    def __post_init__(self) -> None:
+        _identity(self.bot, "bot", empty=True)
+        _identity(self.launcher_id, "launcher_id")
+        if self.launcher_type not in ("person", "group"):
+            raise InvalidInput(f"launcher_type must be 'person' or 'group', not {_short(self.launcher_type)}")
+        if self.isolation not in ("session", "bot"):
+            raise InvalidInput(f"isolation must be 'session' or 'bot', not {_short(self.isolation)}")
+
+    @property
+    def session_key(self) -> str:
+        """For display and export only: two scopes may share one."""
+        return _session_key(self.bot, self.launcher_type, self.launcher_id)
+
+    @property
+    def user_key(self) -> str:
+        """For display and export only, like `session_key`."""
+        return self.session_key if self.isolation == "session" else _bot_key(self.bot)
+
+
+def _session_key(bot: str, launcher_type: str, launcher_id: str) -> str:
+    return f"{bot}:{launcher_type}_{launcher_id}" if bot else f"{launcher_type}_{launcher_id}"
+
+
+def _bot_key(bot: str) -> str:
+    return f"bot:{bot}" if bot else "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who speaks. The identity is `id`; `name` is an attribute that may change ('' leaves it as it is)."""
+
+    id: str
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _identity(self.id, "speaker id")
+        object.__setattr__(self, "name", _text(self.name, "speaker name", NAME_CHARS))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which episodes a read may return; all conditions hold together, before any ranking or cut-off.
+
+    `tags`: all of them, without regard to case or width. `after` and `before`: inclusive bounds on `created_at`.
+    `at`: only what is valid at that moment. `include_ended`: keep episodes whose validity has ended (recall drops
+    them unless told; listings keep them).
+    """
+
+    statuses: Sequence[str] = ("active",)
+    speaker_id: str | None = None
+    speaker_name: str | None = None
+    source: str | None = None
+    tags: Sequence[str] = ()
+    after: str | datetime | int | None = None
+    before: str | datetime | int | None = None
+    importance_min: int = 1
+    at: str | datetime | int | None = None
+    include_ended: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.statuses, str) or not self.statuses or not set(self.statuses) <= set(STATUSES):
+            raise InvalidInput(f"statuses must be some of {', '.join(STATUSES)}, not {_short(self.statuses)}")
+        if self.importance_min not in range(1, 6):
+            raise InvalidInput(f"importance_min must be 1 to 5, not {_short(self.importance_min)}")
+        if isinstance(self.tags, str):
+            raise InvalidInput(f"tags must be a list of texts, not {_short(self.tags)}")
+        for name in ("speaker_id", "speaker_name", "source"):
+            if getattr(self, name) is not None:
+                _text(getattr(self, name), name, REF_CHARS)
+        for name in ("after", "before", "at"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, to_us(getattr(self, name), name, zone_required=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How recall weighs its signals: none below 0, any scale; each is 0..1 and the score is their weighted mean.
+
+    dense: likeness of meaning; lexical: share of the question's words found, weighted by rarity; named: the question
+    names the speaker; exact: the question is an id or a tag. Without vectors lexical carries the weight of dense.
+    recency: half-life in days down to `floor`, pinned episodes stay at 1; importance: 1 to 5; speaker: said by who asks;
+    update: tagged as a correction. `min_relevance`: least weighted mean of dense and lexical; exact hits always pass.
+    Defaults: measured on bench/quality.py (docs/design.md).
+    """
+
+    dense: float = 0.45
+    lexical: float = 0.55
+    named: float = 0.10
+    exact: float = 0.50
+    recency: float = 0.03
+    importance: float = 0.03
+    speaker: float = 0.02
+    update: float = 0.02
+    half_life_days: float = 30.0
+    floor: float = 0.25
+    min_relevance: float = 0.12
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                raise InvalidInput(f"{each.name} must be a number not below 0, not {_short(value)}")
+        if not self.half_life_days:
+            raise InvalidInput("half_life_days must be above 0")
+        if self.floor > 1 or self.min_relevance > 1:
+            raise InvalidInput("floor and min_relevance must be 0 to 1")
+
+
+SIGNALS = ("dense", "lexical", "named", "exact", "recency", "importance", "speaker", "update")
+
+# ------------------------------------------------------------------------------------- values: output
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One L2 memory. Times are ISO-8601 with Z; '' and () mean none."""
+
+    id: str
+    content: str
+    speaker: Speaker | None
+    tags: tuple[str, ...]
+    importance: int
+    source: str
+    status: str
+    created_at: str
+    event_at: str
+    valid_from: str
+    valid_until: str
+    source_ref: str
+    claim_type: str
+    superseded_by: str
+    pinned: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a write. `outcome`: stored; duplicate (the id is of the one already there); repeated (the
+    operation key was used before). `embedding`: stored, pending (a job is queued), or kept. `notes`: what was altered
+    or failed."""
+
+    id: str
+    outcome: str
+    embedding: str
+    superseded: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result. `why`: points of each signal, summing to `score`; `signals`: the signal itself, 0..1."""
+
+    episode: Episode
+    score: float
+    relevance: float
+    why: Mapping[str, float]
+    signals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Hits, best first, and what stood behind them.
+
+    `considered`: episodes that passed the filter; `below_threshold`: of those, how many were not relevant enough;
+    `dropped`: how many the filter took out, by reason; `mode`: hybrid or lexical, with `reason` when not hybrid;
+    `truncated`: what was cut short; `pending`: episodes of the space without a vector; `elapsed`: seconds.
+    """
+
+    hits: tuple[Hit, ...]
+    considered: int
+    below_threshold: int
+    dropped: Mapping[str, int]
+    mode: str
+    reason: str
+    truncated: tuple[str, ...]
+    pending: int
+    elapsed: float = field(compare=False)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why an episode is or is not in a result: a `code`, words for it, and its hit when it could be scored."""
+
+    code: str
+    words: str
+    rank: int | None = None
+    hit: Hit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, newest first. `total` counts the whole listing; `cursor` continues it and is '' at the end."""
+
+    episodes: tuple[Episode, ...]
+    total: int
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value of a profile field. `slot` '' is free-form; `status`: current, superseded or removed."""
+
+    field: str
+    slot: str
+    value: str
+    status: str
+    reason: str
+    confidence: float | None
+    created_at: str
+    ended_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is known of a session or a speaker. `hidden`: list values kept but not shown, by field.
+    `hints`: recent changes, newest first."""
+
+    name: str = ""
+    traits: tuple[str, ...] = ()
+    preferences: tuple[str, ...] = ()
+    notes: str = ""
+    updated_at: str = ""
+    hidden: Mapping[str, int] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.name or self.traits or self.preferences or self.notes)
+
+    def text(self, heading: str = "") -> str:
+        """Return the profile in lines: for a tool's answer, or with a heading as a block for a prompt."""
+        n_hints = 3 if heading else 2
+        lines = [("Name", self.name), ("Traits", ", ".join(self.traits)), ("Preferences", ", ".join(self.preferences))]
+        lines += [("Recent change", hint) for hint in self.hints[:n_hints]]
+        lines += [("Notes", self.notes)] + ([("Last updated", self.updated_at)] if heading else [])
+        hidden = [f"{count} more {name} not shown" for name, count in self.hidden.items() if count]
+        lines += [("Note", "; ".join(hidden))]
+        shown = [f"{'- ' if heading else ''}{label}: {value}" for label, value in lines if value]
+        return "\n".join([heading, *shown] if heading else shown)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileChange:
+    """What a profile write did: the profile after it, how many facts ended and how many began."""
+
+    profile: Profile
+    ended: int
+    added: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceInfo:
+    """One space of a file, for an operator's overview."""
+
+    kind: str
+    bot: str
+    launcher_type: str
+    launcher_id: str
+    key: str
+    episodes: int
+    active: int
+    facts: int
+    speakers: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReport:
+    """What embed_pending did: vectors made, jobs that failed, jobs left, the last error, state of the generation."""
+
+    done: int
+    failed: int
+    remaining: int
+    error: str
+    state: str
+
+
+# --------------------------------------------------------------------------------------------- storage
+
+
+def _migrations() -> list[str]:
+    """The text of each migration, in order. Read through importlib: the package may lie in a zip."""
+    try:
+        folder: Any = resources.files("ltm_migrations")
+    except ModuleNotFoundError:  # a bare copy of the checkout
+        folder = Path(__file__).resolve().parent / "migrations"
+    names = sorted(entry.name for entry in folder.iterdir() if re.fullmatch(r"\d{4}_\w+\.sql", entry.name))
+    return [(folder / name).read_text("utf-8") for name in names]
+
+
+class _Job:
+    """One write waiting for the writer."""
+
+    __slots__ = ("done", "error", "value", "work")
+
+    def __init__(self, work: Callable[[apsw.Connection], Any]) -> None:
+        self.work, self.value, self.error, self.done = work, None, None, False
+        self.error: BaseException | None
+
+
+class _File:
+    """Connections to one file: a writer that groups commits, and a reader per thread.
+
+    Writes: callers queue their work and compete for the writer; who gets it runs all that is queued in one
+    transaction, each piece in a savepoint of its own. Ten threads so get five times the durable writes of ten
+    connections, and none waits for more than one round. No thread of our own: nothing to stop, nothing that a
+    fork loses.
+    """
+
+    def __init__(self, path: str, *, readonly: bool, vfs: str | None) -> None:
+        self.path, self.readonly, self.vfs = path, readonly, vfs
+        self.memory = path == ":memory:"
+        self.name = f"file:/ltm-{secrets.token_hex(8)}?vfs=memdb" if self.memory else path
+        self.warnings: list[str] = []
+        self.distance = ""
+        self.closed = False
+        self._queue: list[_Job] = []
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._queue_lock, self._writer_lock = threading.Lock(), threading.Lock()
+        self._local = threading.local()
+        self._all: list[apsw.Connection] = []
+        self._writer: apsw.Connection | None = None
+
+    # A connection must not be used, nor closed, in the child of a fork: closing it would drop the parent's locks.
+    _inherited: list[object] = []
+
+    def _check_process(self) -> None:
+        if self.closed:
+            raise InvalidInput("the memory is closed")
+        if self._pid != os.getpid():
+            _File._inherited.append((self._all, self._local, self._writer))
+            self._queue = []
+            self._reset()
+
+    def connect(self, *, writable: bool) -> apsw.Connection:
+        import apsw
+
+        flags = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        if self.readonly:
+            flags = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READONLY
+        db = apsw.Connection(self.name, flags=flags, vfs=self.vfs)
+        started = 0.0
+
+        def wait(tries: int) -> bool:
+            nonlocal started
+            started = time.monotonic() if tries == 0 else started
+            # Jittered and short: the fixed steps of busy_timeout starved one of four processes for 3 s.
+            time.sleep(random.uniform(0.0005, 0.0025))
+            return time.monotonic() - started < BUSY_SECONDS
+
+        db.set_busy_handler(wait)
+        db.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+        db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        db.execute(
+            "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA cache_size = -16000;"
+            "PRAGMA mmap_size = 4294967296; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY"
+        )
+        self.distance = _load_distance(db)
+        if not writable and not self.readonly:
+            db.execute("PRAGMA query_only = ON")
+        self._all.append(db)
+        return db
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """A short read transaction on this thread's connection. No cursor leaves it."""
+        self._check_process()
+        with _translated():
+            db = getattr(self._local, "db", None)
+            if db is None:
+                db = self._local.db = self.connect(writable=False)
+            if db.in_transaction:  # a read inside a read shares its snapshot
+                yield db
+                return
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` in a transaction that is on disk when this returns; its error undoes its own part alone."""
+        self._check_process()
+        if self.readonly:
+            raise ReadOnly(f"{self.path} is open for reading only")
+        job = _Job(work)
+        with self._queue_lock:
+            self._queue.append(job)
+        with self._writer_lock:
+            if not job.done:
+                self._run()
+        if job.error is not None:
+            raise job.error
+        value: T = job.value  # type: ignore[assignment]
+        return value
+
+    def _run(self) -> None:
+        with self._queue_lock:
+            jobs, self._queue = self._queue[:GROUP], self._queue[GROUP:]
+        try:
+            with _translated():
+                db = self._writer = self._writer or self.connect(writable=True)
+                db.execute("BEGIN IMMEDIATE")
+                try:
+                    for job in jobs:
+                        self._run_one(db, job, alone=len(jobs) == 1)
+                    db.execute("COMMIT")
+                except BaseException:
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                    raise
+        except BaseException as error:
+            for job in jobs:
+                job.error = job.error or (error if isinstance(error, Exception) else Busy("the write was interrupted"))
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            for job in jobs:
+                job.done = True
+
+    @staticmethod
+    def _run_one(db: apsw.Connection, job: _Job, *, alone: bool) -> None:
+        if alone:
+            job.value = job.work(db)
+            return
+        db.execute("SAVEPOINT one")
+        try:
+            with _translated():
+                job.value = job.work(db)
+        except Exception as error:
+            if not db.in_transaction:  # SQLite gave up the whole transaction: disk full, I/O error
+                raise
+            db.execute("ROLLBACK TO one")
+            job.error = error
+        db.execute("RELEASE one")
+
+    def prepare(self) -> None:
+        """Create or migrate. Several processes may do so at the same moment."""
+        with _translated():
+            db = self.connect(writable=True)
+            version, ours = _identify(db, self.path)
+            migrations = _migrations()
+            if version > len(migrations):
+                raise SchemaTooNew(
+                    f"{self.path} has schema version {version}; this ltm knows {len(migrations)}. Install a newer ltm-sqlite"
+                )
+            if self.readonly:
+                if not ours or version < len(migrations):
+                    raise ReadOnly(f"{self.path} has to be created or migrated first, and is open for reading only")
+                return
+            if not ours:
+                db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            self._journal(db)
+            if ours and version < len(migrations):
+                self._backup_before(db, version)
+            self._migrate(db, migrations)
+            self._writer = db
+
+    def _journal(self, db: apsw.Connection) -> None:
+        import apsw
+
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:  # a change of journal mode does not ask the busy handler
+            try:
+                mode = db.execute("PRAGMA journal_mode = WAL").get
+                break
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.001, 0.02))
+        if mode != "wal" and not self.memory:
+            self.warnings.append(
+                f"write-ahead logging is not possible here; using journal mode {mode}: readers wait for writers"
+            )
+
+    def _migrate(self, db: apsw.Connection, migrations: list[str]) -> None:
+        for number, script in enumerate(migrations, 1):
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                if db.execute("PRAGMA user_version").get < number:  # another process may have been faster
+                    db.execute(script)
+                    db.execute(f"PRAGMA user_version = {number}")
+                db.execute("COMMIT")
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+
+    def _backup_before(self, db: apsw.Connection, version: int) -> None:
+        target = Path(f"{self.path}.v{version}.bak")
+        if not target.exists():
+            _copy_verified(db, target)
+            self.warnings.append(f"the file was migrated from schema version {version}; a verified copy is {target.name}")
+
+    def close(self) -> None:
+        if self.closed or self._pid != os.getpid():
+            self.closed = True
+            return
+        with self._writer_lock:
+            self.closed = True
+            if self._writer is not None and not self.readonly:
+                with contextlib.suppress(Exception):  # a reader elsewhere may hold the log; the next close gets it
+                    self._writer.set_busy_timeout(100)
+                    self._writer.wal_checkpoint(mode=3)  # TRUNCATE
+            for db in self._all:
+                db.close(True)
+            self._all.clear()
+            self._writer = None
+
+
+def _load_distance(db: apsw.Connection) -> str:
+    """Load a cosine distance and return its SQL name; '' when neither loads.
+
+    vec1 comes in most apsw wheels and is ten times faster (it has vector instructions); it is labelled
+    experimental, so sqlite-vec stands behind it. A test holds the two to each other.
+    """
+    import apsw
+
+    with contextlib.suppress(Exception):
+        from apsw import sqlite_extra
+
+        sqlite_extra.load(db, "vec1")
+        return "vec1_cos_distance"
+    with contextlib.suppress(ImportError, apsw.Error, AttributeError, OSError):
+        import sqlite_vec
+
+        db.enable_load_extension(True)
+        db.load_extension(sqlite_vec.loadable_path())
+        db.enable_load_extension(False)
+        return "vec_distance_cosine"
+    return ""
+
+
+def _identify(db: apsw.Connection, path: str) -> tuple[int, bool]:
+    """Return the schema version and whether the file is ours (False: empty). Raises NotAMemory."""
+    import apsw
+
+    try:
+        version, application, tables = db.execute(
+            "SELECT v.user_version, a.application_id, (SELECT count(*) FROM sqlite_schema)"
+            " FROM pragma_user_version v, pragma_application_id a"
+        ).fetchone()
+    except apsw.NotADBError as error:
+        raise NotAMemory(f"{path} is not an SQLite database; it was left as it is") from error
+    if application == APPLICATION_ID and version > 0:
+        return version, True
+    if tables or version or application not in (0, APPLICATION_ID):
+        raise NotAMemory(f"{path} is an SQLite database of another program; it was left as it is")
+    return 0, False
+
+
+def _copy_verified(db: apsw.Connection, target: Path) -> None:
+    """Copy the database beside its name, check the copy, then give it its name. Never a copy of the raw file."""
+    import apsw
+
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        copy = apsw.Connection(str(draft))
+        try:
+            with copy.backup("main", db, "main") as backup:
+                backup.step(-1)  # in one step: step(n) starts over at every foreign commit
+            copy.execute("PRAGMA journal_mode = DELETE")
+            problem = copy.execute("PRAGMA integrity_check").get
+            if problem != "ok":
+                raise Corrupt(f"the copy did not pass its check: {problem}")
+        finally:
+            copy.close()
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    embedder: Embedder | None = None,
+    weights: Weights | None = None,
+    readonly: bool = False,
+    clock: Callable[[], int] = _now_us,
+    ids: Callable[[], str] = lambda: secrets.token_hex(6),
+    vfs: str | None = None,
+) -> Memory:
+    """Open a memory file; create it, or migrate an older one after a verified copy beside it. ':memory:' works.
+
+    `clock`: microseconds UTC; `ids`: 12 hex characters. Both are injected so that the same calls give the same
+    file. Raises NotAMemory, SchemaTooNew, ReadOnly, StorageError, Corrupt, Busy. What is not as usual (no write-ahead
+    log, a migration) is in `Memory.warnings`.
+
+    >>> mem = open(":memory:")
+    >>> space = mem.space(Scope("bot", "group", "7"), speaker=Speaker("u1", "Alice"))
+    >>> _ = space.remember("Alice's flight to Tokyo is on Tuesday")
+    >>> space.recall("when does Alice fly to Tokyo?").hits[0].episode.content
+    "Alice's flight to Tokyo is on Tuesday"
+    >>> mem.close()
+    """
+    name = os.fspath(path)
+    if not isinstance(name, str) or not name:
+        raise InvalidInput("the path of the database must be a non-empty text")
+    if name != ":memory:":
+        name = os.path.abspath(name)
+        if readonly and not os.path.exists(name):
+            raise StorageError(f"{name} does not exist")
+        if not os.path.isdir(os.path.dirname(name)):
+            raise StorageError(f"the folder {os.path.dirname(name)} does not exist")
+        if os.path.isdir(name):
+            raise NotAMemory(f"{name} is a folder")
+    file = _open_file(name, readonly, vfs)
+    return Memory(file, embedder, weights or Weights(), clock, ids)
+
+
+def _open_file(name: str, readonly: bool, vfs: str | None) -> _File:
+    """Open and prepare. A file that the system lets us only read is opened so, and says so."""
+    exists = name != ":memory:" and os.path.exists(name)
+    if exists and not readonly and not os.access(name, os.W_OK):
+        file = _open_file(name, True, vfs)
+        file.warnings.append("the file is write-protected; it was opened for reading only")
+        return file
+    file = _File(name, readonly=readonly, vfs=vfs)
+    try:
+        file.prepare()
+    except StorageError:
+        file.close()
+        log = Path(name + "-wal")
+        if not (readonly and exists) or (log.exists() and log.stat().st_size):
+            raise
+        # A write-ahead file in a folder where no -shm can be made: with an empty log nothing can be missed.
+        file = _File(name, readonly=True, vfs=vfs)
+        file.name = f"{Path(name).as_uri()}?immutable=1"
+        file.warnings.append("the folder is write-protected; the file was opened as immutable")
+        file.prepare()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+# ----------------------------------------------------------------------------- index, audit, one change
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _content_hash(content: str) -> bytes:
+    return hashlib.blake2b(ltm_text.duplicate_form(content).encode(), digest_size=16).digest()
+
+
+def _terms_row(space: int, cut: ltm_text.Cut) -> str:
+    """The index row of a text: each term with its space, once more with '+' where it occurs twice or more."""
+    return " ".join(f"{space}{mark}{term}" for term, n in cut.counts.items() for mark in "_+"[: min(n, 2)])
+
+
+def _index(db: apsw.Connection, key: int, cuts: Mapping[str, ltm_text.Cut]) -> None:
+    """Make the derived rows of one episode agree with its base row, or vanish with it."""
+    if db.execute("SELECT 1 FROM episode_fts_docsize WHERE id = ?", (key,)).get:
+        db.execute("DELETE FROM episode_fts WHERE rowid = ?", (key,))
+    row = db.execute("SELECT space, content, n_terms, content_hash FROM episode WHERE key = ?", (key,)).fetchone()
+    if row is None:
+        return
+    space, content, n_terms, content_hash = row
+    cut = cuts.get(content) or ltm_text.cut(content)
+    db.execute("INSERT INTO episode_fts (rowid, terms) VALUES (?, ?)", (key, _terms_row(space, cut)))
+    if cut.length != n_terms:
+        db.execute("UPDATE episode SET n_terms = ? WHERE key = ?", (cut.length, key))
+    if content_hash != (wanted := _content_hash(content)):  # OR IGNORE: another program may have made a duplicate
+        db.execute("UPDATE OR IGNORE episode SET content_hash = ? WHERE key = ?", (wanted, key))
+    db.execute(
+        "INSERT OR IGNORE INTO job (kind, target) SELECT 'embed', :key WHERE NOT EXISTS (SELECT 1 FROM episode_vector"
+        " WHERE key = :key | (SELECT slot << 62 FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1))",
+        {"key": key},
+    )
+
+
+def _index_edits(db: apsw.Connection, cuts: Mapping[str, ltm_text.Cut]) -> int:
+    keys = [key for (key,) in db.execute("SELECT key FROM stale WHERE cause = 'edit'")]
+    for key in keys:
+        _index(db, key, cuts)
+    db.execute("DELETE FROM stale WHERE cause = 'edit'")
+    return len(keys)
+
+
+def _append_audit(db: apsw.Connection, entry: dict[str, Any], detail: Mapping[str, Any]) -> int:
+    """Append to the chain of `entry['space']` and tie the revisions of this transaction to it; return the key."""
+    first = (entry["space"] or 0) << SPACE_BITS
+    last = db.execute(
+        "SELECT key, hash FROM audit WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1", (first, first + 0xFFFFFFFF)
+    ).fetchone() or (first, "")
+    text = _canonical(detail)
+    row = {**entry, "key": last[0] + 1, "detail": text, "detail_hash": _sha256(text)}
+    row["hash"] = _audit_hash(last[1], row)
+    db.execute(
+        "INSERT INTO audit (key, id, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash)"
+        " VALUES (:key, :id, :space, :at_us, :operation, :target_type, :target_id, :via, :detail, :detail_hash, :hash)",
+        row,
+    )
+    return last[0] + 1
+
+
+def _audit_hash(previous: str, row: Mapping[str, Any]) -> str:
+    columns = ("key", "id", "space", "at_us", "operation", "target_type", "target_id", "via", "detail_hash")
+    return _sha256(_canonical([previous, *(row[column] for column in columns)]))
+
+
+class _Change:
+    """One write operation inside its transaction: what the work needs, and the record that it leaves.
+
+    `record()` is called by work that changed something; only then is there an audit entry. `finish()` indexes what
+    was touched and writes the entry and the idempotency record, so all of it commits or none.
+    """
+
+    def __init__(self, db: apsw.Connection, space: Space, operation: str) -> None:
+        self.db, self.now_us = db, space._memory._clock()
+        self._space, self._operation = space, operation
+        self.session = space._ensure_space(db, self.now_us, "session")
+        self.home = self.session if space.scope.isolation == "session" else space._ensure_space(db, self.now_us, "bot")
+        self.cuts: dict[str, ltm_text.Cut] = {}
+        self._entry: dict[str, Any] | None = None
+        self._detail: dict[str, Any] = {}
+        fence = db.execute(
+            "SELECT reason FROM fence WHERE cleared_us IS NULL AND (space IS NULL OR space IN (?, ?)) ORDER BY id LIMIT 1",
+            (self.session, self.home),
+        ).get
+        if fence is not None:
+            raise Fenced(f"writes are blocked: {fence}. Clear the fence to go on; reading works")
+
+    def new_id(self) -> str:
+        return self._space._memory._ids()
+
+    def record(self, target_type: str, target_id: str, summary: str, **metadata: Any) -> None:
+        speaker = self._space.speaker
+        self._entry = {
+            "id": self.new_id(),
+            "space": self.session,
+            "at_us": self.now_us,
+            "operation": self._operation,
+            "target_type": target_type,
+            "target_id": target_id,
+            "via": self._space.via,
+        }
+        self._detail = {
+            "summary": summary[:240],
+            "actor_id": speaker.id if speaker else "",
+            "actor_name": speaker.name if speaker else "",
+            "metadata": metadata,
+        }
+
+    def finish(self) -> None:
+        _index_edits(self.db, self.cuts)
+        if self._entry:
+            key = _append_audit(self.db, self._entry, self._detail)
+            self.db.execute("UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL", (key, self.now_us))
+
+    def stored(self, key: str, request: str) -> Any:
+        """The result of an earlier call with this operation key, or None. Raises Conflict: another request."""
+        row = self.db.execute(
+            "SELECT request_hash, result FROM operation WHERE space = ? AND key = ?", (self.session, key)
+        ).fetchone()
+        if row and row[0] != _sha256(request):
+            raise Conflict(f"operation key {_short(key)} was used before for another request; nothing was written")
+        return json.loads(row[1]) if row else None
+
+    def store(self, key: str, request: str, result: Any) -> None:
+        self.db.execute(
+            "INSERT INTO operation (space, key, request_hash, result, at_us) VALUES (?, ?, ?, ?, ?)",
+            (self.session, key, _sha256(request), _canonical(result), self.now_us),
+        )
+
+    def speaker(self, space: int) -> int | None:
+        """The row of who speaks, made or renamed as needed; None when nobody was named."""
+        speaker = self._space.speaker
+        return _ensure_speaker(self.db, space, speaker, self.now_us) if speaker else None
+
+
+def _ensure_speaker(db: apsw.Connection, space: int, speaker: Speaker, now_us: int) -> int:
+    row = db.execute("SELECT id, name FROM speaker WHERE space = ? AND sender_id = ?", (space, speaker.id)).fetchone()
+    if row is None:
+        key: int = db.execute(
+            "INSERT INTO speaker (space, sender_id, name, first_us, last_us) VALUES (?, ?, ?, ?, ?) RETURNING id",
+            (space, speaker.id, speaker.name, now_us, now_us),
+        ).get
+        _name_speaker(db, space, key, speaker.id, None)
+        if speaker.name:
+            _name_speaker(db, space, key, speaker.name, now_us)
+        return key
+    if speaker.name and speaker.name != row[1]:
+        db.execute("UPDATE speaker SET name = ? WHERE id = ?", (speaker.name, row[0]))
+        _name_speaker(db, space, row[0], speaker.name, now_us)
+    db.execute("UPDATE speaker SET last_us = max(last_us, ?) WHERE id = ?", (now_us, row[0]))
+    return int(row[0])
+
+
+def _name_speaker(db: apsw.Connection, space: int, speaker: int, name: str, named_us: int | None) -> None:
+    """Note a name, and what a question may call it; an id (`named_us` None) is an alias and not a name."""
+    if named_us is not None:
+        db.execute("INSERT OR IGNORE INTO speaker_name (speaker, name, first_us) VALUES (?, ?, ?)", (speaker, name, named_us))
+    db.executemany(
+        "INSERT OR IGNORE INTO speaker_alias (space, alias, speaker) VALUES (?, ?, ?)",
+        [(space, alias, speaker) for alias in sorted(ltm_text.aliases(name))],
+    )
+
+
+# ------------------------------------------------------------------------------------------------ Memory
+
+
+class _Generation(NamedTuple):
+    """A row of `embedder`."""
+
+    id: int
+    fingerprint: str
+    dim: int
+    state: str
+    slot: int
+    probe: bytes
+    mean: bytes
+    low: float
+    high: float
+
+    @property
+    def offset(self) -> int:
+        return self.slot << SLOT_BITS
+
+
+_GENERATIONS = "SELECT id, fingerprint, dim, state, slot, probe, mean, low, high FROM embedder WHERE state <> 'retired'"
+
+
+class Memory:
+    """An open file. What concerns the whole of it; memory itself is read and written through `space()`.
+
+    Thread-safe (one writer, a reader per thread) and usable after a fork. Close it, or use it as a context manager.
+    """
+
+    def __init__(
+        self,
+        file: _File,
+        embedder: Embedder | None,
+        weights: Weights,
+        clock: Callable[[], int],
+        ids: Callable[[], str],
+    ) -> None:
+        self._file, self.embedder, self.weights, self._clock, self._ids = file, embedder, weights, clock, ids
+        self._calibration: ltm_models.Calibration | None = None
+        self._calibrating = threading.Lock()
+        self._indexed = False
+        self.warnings = file.warnings
+        if not file.readonly and (edited := self._write(lambda db: None)):
+            self.warnings.append(f"another program had edited memories; the index was brought up to date for {edited} of them")
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    @property
+    def readonly(self) -> bool:
+        return self._file.readonly
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; the write-ahead log is folded into the file if nobody else reads it."""
+        self._file.close()
+
+    def space(self, scope: Scope, *, speaker: Speaker | None = None, via: str = "api") -> Space:
+        """Open a complete scope. Nothing is written until the first memory is. `via` names the host in audit."""
+        if not isinstance(scope, Scope):
+            raise InvalidInput(f"a space needs a Scope, not {_short(scope)}")
+        if speaker is not None and not isinstance(speaker, Speaker):
+            raise InvalidInput(f"speaker must be a Speaker, not {_short(speaker)}")
+        return Space(self, scope, speaker, via)
+
+    def spaces(self) -> list[SpaceInfo]:
+        """Every space that holds anything, with counts; by bot, kind and launcher. For operators."""
+        sql = """
+            SELECT s.kind, s.bot, s.launcher_type, s.launcher_id, s.n_episodes, s.n_active,
+              (SELECT count(*) FROM profile_fact f WHERE f.space = s.id AND f.status = 'current'),
+              (SELECT count(*) FROM speaker p WHERE p.space = s.id),
+              (SELECT count(*) FROM job j WHERE j.kind = 'embed' AND j.target BETWEEN s.id << 32 AND (s.id << 32) + 0xffffffff)
+            FROM space s ORDER BY s.bot, s.kind, s.launcher_type, s.launcher_id"""
+        with self._file.read() as db:
+            rows = db.execute(sql).fetchall()
+        keys = (_bot_key(r[1]) if r[0] == "bot" else _session_key(r[1], r[2], r[3]) for r in rows)
+        return [SpaceInfo(*r[:4], key, *r[4:]) for r, key in zip(rows, keys, strict=True) if any(r[4:8])]
+
+    def stats(self) -> dict[str, Any]:
+        """Counts and sizes of the file: episodes by status, facts, spaces, speakers, vectors, jobs, bytes."""
+        with self._file.read() as db:
+            statuses = dict(db.execute("SELECT status, count(*) FROM episode GROUP BY status ORDER BY status"))
+            names = ("spaces", "speakers", "facts", "audit", "vectors", "pending", "bytes")
+            counts = db.execute(
+                "SELECT (SELECT count(*) FROM space), (SELECT count(*) FROM speaker),"
+                " (SELECT count(*) FROM profile_fact WHERE status = 'current'), (SELECT count(*) FROM audit),"
+                " (SELECT count(*) FROM episode_vector), (SELECT count(*) FROM job WHERE kind = 'embed'),"
+                " (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)"
+            ).fetchone()
+            generations = [{"fingerprint": g.fingerprint, "dim": g.dim, "state": g.state} for g in self._generations(db)]
+        return {"episodes": statuses, **dict(zip(names, counts, strict=True)), "embedders": generations}
+
+    # -- writing
+
+    def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run work in a write transaction, after taking in what another program edited.
+
+        Work that returns None answers how many edited rows were taken in.
+        """
+
+        def transaction(db: apsw.Connection) -> Any:
+            edited = self._adopt(db)
+            result = work(db)
+            return edited if result is None else result
+
+        return self._file.write(transaction)  # type: ignore[no-any-return]
+
+    def _adopt(self, db: apsw.Connection) -> int:
+        """Index and audit the edits of a program that is not ours: rows noted by triggers that no operation claims."""
+        found = "SELECT key >> 32 FROM stale WHERE cause = 'edit' UNION SELECT space FROM revision WHERE audit IS NULL"
+        spaces = [space for (space,) in db.execute(found)]
+        if not spaces:
+            return 0
+        edited = _index_edits(db, {})
+        for space in spaces:
+            entry = {"id": self._ids(), "space": space, "at_us": self._clock(), "operation": "external_edit"}
+            revised = db.execute("SELECT count(*) FROM revision WHERE audit IS NULL AND space = ?", (space,)).get
+            entry |= {"target_type": "space", "target_id": "", "via": "external"}
+            key = _append_audit(db, entry, {"summary": "edited by another program", "metadata": {"revisions": revised}})
+            db.execute(
+                "UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL AND space = ?", (key, entry["at_us"], space)
+            )
+        return edited
+
+    # -- vectors
+
+    @staticmethod
+    def _generations(db: apsw.Connection) -> list[_Generation]:
+        return [_Generation(*row) for row in db.execute(_GENERATIONS)]
+
+    def _calibrated(self) -> ltm_models.Calibration:
+        """What the embedder makes of the fixed texts; asked once. Raises EmbedderError."""
+        if self.embedder is None:
+            raise EmbedderError("no embedder is configured")
+        with self._calibrating:
+            if self._calibration is None:
+                self._calibration = ltm_models.calibrate(self.embedder)
+            return self._calibration
+
+    def _own_generation(self) -> _Generation | None:
+        """The generation that our embedder may be compared with. Raises EmbedderError when it cannot be asked.
+
+        Same name and size is not enough: the vector of a fixed text must agree, or it is another model.
+        """
+        if self.embedder is None:
+            return None
+        with self._file.read() as db:
+            named = [g for g in self._generations(db) if (g.fingerprint, g.dim) == (self.embedder.fingerprint, self.embedder.dim)]
+        if not named:
+            return None
+        probe = self._calibrated().probe
+        return next((g for g in named if ltm_models.is_same_model(g.probe, probe)), None)
+
+    def _ensure_generation(self) -> _Generation:
+        """Our generation; begun if there is none. Raises EmbedderError."""
+        found = self._own_generation()
+        if found:
+            return found
+        calibration = self._calibrated()
+        self._write(lambda db: self._begin_generation(db, calibration))
+        found = self._own_generation()
+        if found is None:
+            raise EmbedderError("another process began a third embedder meanwhile; use one embedder for one file")
+        return found
+
+    def _begin_generation(self, db: apsw.Connection, calibration: ltm_models.Calibration) -> int:
+        """The first generation serves at once; a later one is built beside the one that serves."""
+        assert self.embedder is not None
+        key = (self.embedder.fingerprint, self.embedder.dim)
+        standing = {g.state: g for g in self._generations(db)}
+        if any((g.fingerprint, g.dim) == key and ltm_models.is_same_model(g.probe, calibration.probe) for g in standing.values()):
+            return 0
+        if "building" in standing:  # a half-built one of yet another model gives way
+            self._retire(db, standing["building"])
+        slot = 1 - standing["current"].slot if "current" in standing else 0
+        db.execute(
+            "INSERT INTO embedder (fingerprint, dim, state, slot, probe, mean, low, high, created_us) VALUES (?,?,?,?,?,?,?,?,?)",
+            (*key, "building" if "current" in standing else "current", slot, *calibration, self._clock()),
+        )
+        db.execute("INSERT OR IGNORE INTO job (kind, target) SELECT 'embed', key FROM episode")
+        self._audit_file(db, "embedder_begin", key[0])
+        return 1
+
+    @staticmethod
+    def _retire(db: apsw.Connection, generation: _Generation) -> None:
+        db.execute("UPDATE embedder SET state = 'retired' WHERE id = ?", (generation.id,))
+        db.execute(
+            "DELETE FROM episode_vector WHERE key BETWEEN ? AND ?", (generation.offset, generation.offset + (1 << SLOT_BITS) - 1)
+        )
+
+    def _audit_file(self, db: apsw.Connection, operation: str, target: str, **metadata: Any) -> None:
+        entry = {"id": self._ids(), "space": None, "at_us": self._clock(), "operation": operation, "target_type": "file"}
+        _append_audit(db, {**entry, "target_id": target, "via": "api"}, {"summary": operation, "metadata": metadata})
+
+    def embed_pending(self, *, progress: Callable[[int, int], None] | None = None) -> EmbedReport:
+        """Make the vectors that are missing, in batches; each batch is on disk when the next begins, so it resumes.
+
+        `progress(done, total)` after each batch. Texts that fail on their own stay queued with their error; when a
+        batch and two of its texts fail the model is taken to be down and the rest waits. A new model's generation
+        takes over, in one transaction, when nothing is left. Raises EmbedderError: no embedder, or no answer at all.
+        """
+        generation = self._ensure_generation()
+        with self._file.read() as db:
+            newest = min(self._generations(db), key=lambda g: g.state)  # 'building' before 'current'
+            total = db.execute("SELECT count(*) FROM job WHERE kind = 'embed'").get
+        if newest.id != generation.id:
+            raise EmbedderError(f"a newer embedder ({newest.fingerprint}) is being built; {generation.fingerprint} adds nothing")
+        done, failed, error, cursor = 0, 0, "", NO_TIME
+        while rows := self._pending_batch(cursor):
+            cursor = rows[-1][0]
+            vectors, errors, down = self._embed_rows(rows)
+            done += self._write(lambda db, v=vectors, e=errors: self._store_vectors(db, generation, v, e))  # type: ignore[misc]
+            failed, error = failed + len(errors), next(iter(errors.values()), error)
+            if progress:
+                progress(done + failed, total)
+            if down:
+                break
+        state, remaining = self._write(lambda db: self._swap(db, generation))
+        return EmbedReport(done, failed, remaining, error, state)
+
+    def _pending_batch(self, cursor: int) -> list[tuple[int, str, bytes]]:
+        sql = """
+            SELECT e.key, iif(p.name <> '', p.name || ': ', '') || e.content, e.content_hash
+            FROM job j CROSS JOIN episode e ON e.key = j.target LEFT JOIN speaker p ON p.id = e.speaker
+            WHERE j.kind = 'embed' AND j.target > ? ORDER BY j.target LIMIT ?"""
+        with self._file.read() as db:
+            return db.execute(sql, (cursor, EMBED_BATCH)).fetchall()
+
+    def _embed_rows(
+        self, rows: list[tuple[int, str, bytes]]
+    ) -> tuple[dict[tuple[int, bytes], bytes], dict[int, str], bool]:
+        """Vectors by (key, hash), errors by key, and whether the model seems down. A batch that fails is tried singly."""
+        assert self.embedder is not None
+        try:
+            packed = ltm_models.embed_checked(self.embedder, [text for _, text, _ in rows])
+            return {(key, digest): vector for (key, _, digest), vector in zip(rows, packed, strict=True)}, {}, False
+        except EmbedderError as error:
+            if len(rows) == 1:
+                return {}, {rows[0][0]: str(error)}, False
+        vectors: dict[tuple[int, bytes], bytes] = {}
+        errors: dict[int, str] = {}
+        for key, text, digest in rows:
+            try:
+                vectors[key, digest] = ltm_models.embed_checked(self.embedder, [text])[0]
+            except EmbedderError as error:
+                errors[key] = str(error)
+                if len(errors) > 1 and not vectors:
+                    return {}, {key: str(error) for key, _, _ in rows}, True
+        return vectors, errors, False
+
+    @staticmethod
+    def _store_vectors(
+        db: apsw.Connection, generation: _Generation, vectors: dict[tuple[int, bytes], bytes], errors: dict[int, str]
+    ) -> int:
+        """Store what still fits: the model was asked outside any transaction, and the text may have changed since."""
+        stored = 0
+        for (key, digest), vector in vectors.items():
+            if db.execute("SELECT content_hash = ? FROM episode WHERE key = ?", (digest, key)).get:
+                db.execute("INSERT OR REPLACE INTO episode_vector (key, vector) VALUES (?, ?)", (key | generation.offset, vector))
+                db.execute("DELETE FROM job WHERE kind = 'embed' AND target = ?", (key,))
+                stored += 1
+        db.executemany(
+            "UPDATE job SET attempts = attempts + 1, last_error = ? WHERE kind = 'embed' AND target = ?",
+            [(error[:500], key) for key, error in errors.items()],
+        )
+        return stored
+
+    def _swap(self, db: apsw.Connection, generation: _Generation) -> tuple[str, int]:
+        """Let a complete generation take over from the one that served."""
+        remaining = db.execute("SELECT count(*) FROM job WHERE kind = 'embed'").get
+        standing = {g.state: g for g in self._generations(db)}
+        building = standing.get("building")
+        if remaining or building is None or building.id != generation.id:
+            return ("building" if building else "current"), remaining
+        self._retire(db, standing["current"])
+        db.execute("UPDATE embedder SET state = 'current' WHERE id = ?", (building.id,))
+        self._audit_file(db, "embedder_swap", building.fingerprint, replaced=standing["current"].fingerprint)
+        return "current", 0
+
+    def _passage_vector(self, text: str, given: Sequence[float] | bytes | None) -> tuple[bytes | None, _Generation | None, str]:
+        """Vector of a new memory, its generation, and why there is none. A given one is checked and not forgiven."""
+        if given is not None:
+            vector = self._given(given)
+        elif self.embedder is None:
+            return None, None, ""
+        try:
+            generation = self._ensure_generation()
+            if given is None:
+                vector = ltm_models.embed_checked(self.embedder, [text])[0]  # type: ignore[arg-type]
+        except EmbedderError as error:
+            return None, None, f"not embedded yet: {error}"
+        return vector, generation, ""
+
+    def _query_vector(self, query: str, given: Sequence[float] | bytes | None) -> tuple[bytes | None, _Generation | None, str]:
+        if given is not None:
+            vector = self._given(given)
+        elif self.embedder is None:
+            return None, None, "no embedder is configured"
+        if not self._file.distance:
+            return None, None, "no vector extension could be loaded"
+        try:
+            generation = self._own_generation()
+            if generation is None:
+                return None, None, "no memory was embedded by this embedder yet"
+            if generation.state != "current":
+                return None, None, "the vectors of this embedder are still being built"
+            if given is None:
+                vector = ltm_models.embed_checked(self.embedder, [query], query=True)[0]  # type: ignore[arg-type]
+        except EmbedderError as error:
+            return None, None, str(error)
+        return ltm_models.centre(vector, generation.mean), generation, ""
+
+    def _given(self, vector: Sequence[float] | bytes) -> bytes:
+        if self.embedder is None:
+            raise InvalidInput("a vector was given, but the memory was opened without the embedder it comes from")
+        try:
+            return ltm_models.pack(ltm_models.unpack(vector) if isinstance(vector, bytes) else vector, self.embedder.dim)
+        except (EmbedderError, ValueError) as error:
+            raise InvalidInput(f"the given vector cannot be used: {error}") from error
+
+    # -- index
+
+    def _ensure_index(self) -> None:
+        """Reindex a file that was indexed by another version of the word cutter; once per process."""
+        if self._indexed:
+            return
+        with self._file.read() as db:
+            stored = db.execute("SELECT value FROM setting WHERE space = 0 AND name = 'text_fingerprint'").get
+            left = db.execute("SELECT EXISTS (SELECT 1 FROM stale)").get
+        if (stored != ltm_text.fingerprint() or left) and not self._file.readonly:
+            self.reindex(resume=stored == ltm_text.fingerprint())
+        self._indexed = True
+
+    def reindex(self, *, progress: Callable[[int, int], None] | None = None, resume: bool = False) -> int:
+        """Cut every text again and rebuild the term index from the base rows; return how many were.
+
+        In batches of 500, each on disk by itself; searches go on meanwhile and may miss what is not yet done. Killed
+        in between, the next use of the file goes on where it stopped (`resume`: without starting over).
+        """
+        fingerprint = ltm_text.fingerprint()
+
+        def begin(db: apsw.Connection) -> int:
+            if not resume:
+                db.execute("INSERT OR IGNORE INTO stale (key, cause) SELECT key, 'reindex' FROM episode")
+                db.execute("INSERT OR IGNORE INTO stale (key, cause) SELECT id, 'reindex' FROM episode_fts_docsize")
+            db.execute("INSERT OR REPLACE INTO setting (name, value) VALUES ('text_fingerprint', ?)", (fingerprint,))
+            return int(db.execute("SELECT count(*) FROM stale").get)
+
+        total, done = self._write(begin), 0
+        while batch := self._write(self._index_batch):
+            done += batch
+            if progress:
+                progress(done, total)
+        if done:
+            self._write(lambda db: self._audit_file(db, "reindex", fingerprint, episodes=done))
+        return done
+
+    @staticmethod
+    def _index_batch(db: apsw.Connection) -> int:
+        keys = [key for (key,) in db.execute("SELECT key FROM stale ORDER BY key LIMIT ?", (INDEX_BATCH,))]
+        for key in keys:
+            _index(db, key, {})
+        db.executemany("DELETE FROM stale WHERE key = ?", [(key,) for key in keys])
+        return len(keys)
+
+    # -- care
+
+    def check(self) -> list[str]:
+        """Recompute every derived thing and return what disagrees, in words; [] is a sound file. Changes nothing."""
+        with self._file.read() as db:
+            found = [f"integrity: {row[0]}" for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            found += [f"foreign key: {row}" for row in db.execute("PRAGMA foreign_key_check")]
+            found += [f"{count} {words}" for words, sql in _CHECKS.items() if (count := db.execute(sql).get)]
+            found += self._check_terms(db)
+            found += _check_audit(db)
+        return found
+
+    @staticmethod
+    def _check_terms(db: apsw.Connection) -> list[str]:
+        """Each text is cut again; its length must agree, and its rarest term must find it."""
+        found = []
+        sql = "SELECT e.id, e.key, e.space, e.content, e.n_terms FROM episode e WHERE e.key NOT IN (SELECT key FROM stale)"
+        for id, key, space, content, n_terms in db.execute(sql):
+            cut = ltm_text.cut(content)
+            if cut.length != n_terms:
+                found.append(f"episode {id} has {cut.length} terms and not {n_terms}")
+            term = max(cut.counts, key=lambda t: (len(t), t), default="")
+            probe = "SELECT 1 FROM episode_fts WHERE episode_fts MATCH ? AND rowid = ?"
+            if term and not db.execute(probe, (f'"{space}_{term}"', key)).get:
+                found.append(f"episode {id} is not found by its term {term!r}")
+        return found
+
+    def backup(self, target: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a consistent, checked copy while the file is in use; it appears under its name only when whole."""
+        path = Path(os.path.abspath(target))
+        if path.exists() and not overwrite:
+            raise Conflict(f"{path} exists; choose another name or say overwrite")
+        if not path.parent.is_dir():
+            raise StorageError(f"the folder {path.parent} does not exist")
+        if not self._file.memory and path.exists() and os.path.samefile(path, self.path):
+            raise InvalidInput("a backup cannot replace the database it is made of")
+        with self._file.read() as db, _translated():
+            db.execute("ROLLBACK")  # the backup interface takes a read lock of its own
+            _copy_verified(db, path)
+        return path
+
+
+_CHECKS = {
+    "episodes are not in the term index": "SELECT count(*) FROM episode e WHERE NOT EXISTS (SELECT 1 FROM episode_fts_docsize d"
+    " WHERE d.id = e.key) AND e.key NOT IN (SELECT key FROM stale)",
+    "rows of the term index have no episode": "SELECT count(*) FROM episode_fts_docsize WHERE id NOT IN (SELECT key FROM episode)"
+    " AND id NOT IN (SELECT key FROM stale)",
+    "vectors have no episode": "SELECT count(*) FROM episode_vector WHERE key & ~(1 << 62) NOT IN (SELECT key FROM episode)",
+    "vectors have a wrong size": "SELECT count(*) FROM episode_vector v JOIN embedder g ON g.slot = (v.key >> 62) & 1"
+    " WHERE g.state <> 'retired' AND length(v.vector) <> 4 * g.dim",
+    "vectors have no embedder": "SELECT count(*) FROM episode_vector WHERE (key >> 62) & 1 NOT IN (SELECT slot FROM embedder"
+    " WHERE state <> 'retired')",
+    "episodes have neither a vector nor a job": "SELECT count(*) FROM episode e WHERE NOT EXISTS (SELECT 1 FROM job WHERE"
+    " kind = 'embed' AND target = e.key) AND NOT EXISTS (SELECT 1 FROM episode_vector v WHERE v.key = e.key |"
+    " (SELECT slot << 62 FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1)) AND e.key NOT IN (SELECT key FROM stale)",
+    "jobs have no episode": "SELECT count(*) FROM job WHERE kind = 'embed' AND target NOT IN (SELECT key FROM episode)",
+    "spaces count their episodes wrongly": "SELECT count(*) FROM space s LEFT JOIN (SELECT space, count(*) n, sum(status = 'active') a,"
+    " sum(n_terms) t, max(key) k FROM episode GROUP BY space) e ON e.space = s.id WHERE (s.n_episodes, s.n_active, s.n_terms)"
+    " <> (coalesce(e.n, 0), coalesce(e.a, 0), coalesce(e.t, 0)) OR s.next_seq <= coalesce(e.k & 0xffffffff, 0)",
+    "tags have no episode": "SELECT count(*) FROM episode_tag WHERE key NOT IN (SELECT key FROM episode)",
+    "revisions belong to no operation": "SELECT count(*) FROM revision WHERE audit IS NULL",
+}
+
+
+def _check_audit(db: apsw.Connection) -> list[str]:
+    """Walk every chain: sequences without a gap, every hash right, every detail (unless erased) the one hashed."""
+    columns = "key, id, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash"
+    found, chain, previous = [], None, (0, "")
+    for values in db.execute(f"SELECT {columns} FROM audit ORDER BY key"):
+        row = dict(zip(columns.split(", "), values, strict=True))
+        if row["space"] != chain:
+            chain, previous = row["space"], ((row["space"] or 0) << SPACE_BITS, "")
+        erased = row["detail"] is None
+        if row["key"] != previous[0] + 1 or row["hash"] != _audit_hash(previous[1], row):
+            found.append(f"audit entry {row['id']} does not follow the one before it")
+        elif not erased and row["detail_hash"] != _sha256(row["detail"]):
+            found.append(f"audit entry {row['id']} was changed")
+        previous = (row["key"], row["hash"])
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- Space
+
+_EPISODE = """
+    SELECT e.id, e.content, p.sender_id, p.name,
+      (SELECT json_group_array(tag) FROM (SELECT tag FROM episode_tag WHERE key = e.key ORDER BY folded)),
+      e.importance, e.source, e.status, e.created_us, e.event_us, e.valid_from_us, e.valid_until_us, e.source_ref,
+      e.claim_type, coalesce((SELECT id FROM episode WHERE key = e.superseded_by), ''), e.pinned, e.version, e.key"""
+
+
+def _load_episode(row: Sequence[Any]) -> Episode:
+    speaker = Speaker(row[2], row[3]) if row[2] is not None else None
+    times = [to_iso(us) if us is not None else "" for us in row[8:12]]
+    head = (row[0], row[1], speaker, tuple(json.loads(row[4])), row[5], row[6], row[7])
+    return Episode(*head, *times, row[12], row[13], row[14], bool(row[15]), row[16])
+
+
+class _Where(NamedTuple):
+    """A filter as SQL on `episode e`: named conditions, and the values they bind."""
+
+    conditions: dict[str, str]
+    values: dict[str, Any]
+
+    @property
+    def sql(self) -> str:
+        return " AND ".join(self.conditions.values())
+
+
+def _where(db: apsw.Connection, space: int, where: Filter, now_us: int, *, drop_ended: bool) -> _Where:
+    # The '+' keeps SQLite from building an automatic index on status over the whole file.
+    if len(where.statuses) == 1:
+        conditions, values = {"status": "+e.status = :status"}, {"status": where.statuses[0]}
+    else:
+        conditions = {"status": "+e.status IN (SELECT value FROM json_each(:status))"}
+        values = {"status": json.dumps(list(where.statuses))}
+    if where.speaker_id is not None or where.speaker_name is not None:
+        conditions["speaker"] = "+e.speaker IN (SELECT value FROM json_each(:speakers))"
+        values["speakers"] = json.dumps(_find_speakers(db, space, where))
+    if where.source is not None:
+        conditions["source"], values["source"] = "e.source = :source", where.source
+    if where.after is not None:
+        conditions["after"], values["after"] = "+e.created_us >= :after", where.after
+    if where.before is not None:
+        conditions["before"], values["before"] = "+e.created_us <= :before", where.before
+    if where.importance_min > 1:
+        conditions["importance"], values["importance"] = "e.importance >= :importance", where.importance_min
+    if where.tags:
+        folded = sorted({_fold_tag(tag) for tag in where.tags})
+        conditions["tags"] = (
+            "(SELECT count(*) FROM episode_tag t WHERE t.key = e.key AND t.folded IN (SELECT value FROM json_each(:tags))) = :n_tags"
+        )
+        values |= {"tags": json.dumps(folded), "n_tags": len(folded)}
+    if where.at is not None:
+        conditions["not yet valid"], values["at"] = "coalesce(e.valid_from_us, :at) <= :at", where.at
+    if where.at is not None or (drop_ended and not where.include_ended):
+        conditions["ended"] = "coalesce(e.valid_until_us, :ends + 1) > :ends"
+        values["ends"] = now_us if where.at is None else where.at
+    return _Where(conditions, values)
+
+
+def _find_speakers(db: apsw.Connection, space: int, where: Filter) -> list[int]:
+    """Rows of the speakers meant: by exact id, and by any name they have gone by."""
+    sql = """
+        SELECT id FROM speaker p WHERE space = :space AND (:id IS NULL OR sender_id = :id)
+          AND (:name IS NULL OR name = :name OR EXISTS (SELECT 1 FROM speaker_name n WHERE n.speaker = p.id AND n.name = :name))"""
+    values = {"space": space, "id": where.speaker_id, "name": where.speaker_name}
+    return [id for (id,) in db.execute(sql, values)]
+
+
+def _fold_tag(tag: str) -> str:
+    return " ".join(ltm_text.normal(_text(tag, "a tag", TAG_CHARS)).split())
+
+
+class _Draft(NamedTuple):
+    """A checked episode on its way in: columns, tags by normal form, and what was altered."""
+
+    columns: dict[str, Any]
+    tags: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def _draft(content: str, tags: Sequence[str], importance: int, details: Mapping[str, Any]) -> _Draft:
+    """Check everything that needs no database. Raises InvalidInput."""
+    text = _text(content, "content", CONTENT_CHARS, empty=False)
+    altered = ltm_text.storable(content)[1]
+    if isinstance(tags, str) or len(list(tags)) > TAGS:
+        raise InvalidInput(f"tags must be a list of at most {TAGS} texts, not {_short(tags)}")
+    folded: dict[str, str] = {}
+    for tag in tags:
+        if not (form := _fold_tag(tag)):
+            raise InvalidInput("a tag must not be empty")
+        folded.setdefault(form, ltm_text.storable(tag)[0].strip())
+    if isinstance(importance, bool) or importance not in (1, 2, 3, 4, 5):
+        raise InvalidInput(f"importance must be 1 to 5, not {_short(importance)}")
+    claim = details["claim_type"]
+    if claim not in CLAIM_TYPES:
+        raise InvalidInput(f"claim_type must be one of {', '.join(CLAIM_TYPES)}, not {_short(claim)}")
+    columns: dict[str, Any] = {"content": text, "importance": importance, "claim_type": claim}
+    columns["pinned"] = int(bool(details["pinned"]))
+    columns["source"] = _text(details["source"], "source", REF_CHARS, empty=False)
+    columns["source_ref"] = _text(details["source_ref"], "source_ref", REF_CHARS)
+    for name in ("event", "valid_from", "valid_until", "created"):
+        what = name if name.startswith("valid") else f"{name}_at"
+        value = details[what]
+        columns[f"{name}_us"] = to_us(value, what, zone_required=name != "created") if value not in (None, "") else None
+    start, end = columns["valid_from_us"], columns["valid_until_us"]
+    if start is not None and end is not None and start >= end:
+        raise InvalidInput(f"valid_from {to_iso(start)} must be before valid_until {to_iso(end)}")
+    columns["is_update"] = int(not UPDATE_TAGS.isdisjoint(folded))
+    columns["content_hash"] = _content_hash(text)
+    note = f"{altered} characters that cannot be stored were replaced by U+FFFD"
+    return _Draft(columns, folded, (note,) if altered else ())
+
+
+class Space:
+    """A scope opened in a file: the verbs on its episodes, and `profiles`.
+
+    Reading a scope that holds nothing answers with nothing and writes nothing. Cheap to make: one per message.
+    """
+
+    def __init__(self, memory: Memory, scope: Scope, speaker: Speaker | None, via: str) -> None:
+        self._memory, self.scope, self.speaker, self.via = memory, scope, speaker, via
+        self.profiles = Profiles(self)
+
+    def for_speaker(self, speaker: Speaker | None) -> Space:
+        """The same scope with another speaker."""
+        return self._memory.space(self.scope, speaker=speaker, via=self.via)
+
+    # -- identity
+
+    def _identity(self, kind: str) -> tuple[str, str, str, str]:
+        scope = self.scope
+        return (kind, scope.bot, *((scope.launcher_type, scope.launcher_id) if kind == "session" else ("", "")))
+
+    def _find_space(self, db: apsw.Connection, kind: str) -> int:
+        """The row of the session or bot space; 0, which holds nothing, when it was never written to."""
+        sql = "SELECT id FROM space WHERE kind = ? AND bot = ? AND launcher_type = ? AND launcher_id = ?"
+        return db.execute(sql, self._identity(kind)).get or 0
+
+    def _ensure_space(self, db: apsw.Connection, now_us: int, kind: str) -> int:
+        sql = "INSERT INTO space (kind, bot, launcher_type, launcher_id, created_us) VALUES (?, ?, ?, ?, ?) RETURNING id"
+        return self._find_space(db, kind) or db.execute(sql, (*self._identity(kind), now_us)).get
+
+    def _home(self, db: apsw.Connection) -> int:
+        """The space that holds this scope's episodes."""
+        return self._find_space(db, "session" if self.scope.isolation == "session" else "bot")
+
+    # -- writing
+
+    def _change(self, operation: str, work: Callable[[_Change], T], key: str | None, request: Any) -> tuple[T, bool]:
+        """Run one operation; return its result (JSON) and whether it is the stored one of an earlier call."""
+        if key is not None:
+            _text(key, "operation_key", REF_CHARS, empty=False)
+        wanted = _canonical([operation, request])
+
+        def transaction(db: apsw.Connection) -> tuple[T, bool]:
+            change = _Change(db, self, operation)
+            if key is not None and (stored := change.stored(key, wanted)) is not None:
+                return stored, True
+            result = work(change)
+            change.finish()
+            if key is not None:
+                change.store(key, wanted, result)
+            return result, False
+
+        return self._memory._write(transaction)
+
+    def remember(
+        self,
+        content: str,
+        *,
+        importance: int = 2,
+        tags: Sequence[str] = (),
+        supersedes: Sequence[str] = (),
+        source: str = "agent",
+        source_ref: str = "",
+        claim_type: str = "unknown",
+        event_at: str | datetime | None = None,
+        valid_from: str | datetime | None = None,
+        valid_until: str | datetime | None = None,
+        created_at: str | datetime | None = None,
+        pinned: bool = False,
+        operation_key: str | None = None,
+        vector: Sequence[float] | bytes | None = None,
+    ) -> Remembered:
+        """Store an episode exactly as given, in one transaction that is on disk when this returns.
+
+        The same text by the same speaker, active in this space, is answered with its id and changes nothing.
+        `supersedes`: ids that this replaces; each must be active, of this space and speaker, else nothing is written.
+        `created_at` (default now) is for imports; the other times need an explicit zone. `operation_key`: a second call
+        with it answers the first result. `vector`: of the embedder the memory was opened with, made by the host.
+
+        Raises InvalidInput, NotFound (a superseded id), Conflict (already superseded: names the winner), Fenced, Busy.
+        A failing embedder is no error: the episode is found by its words, and a job is queued.
+        """
+        details = {"source": source, "source_ref": source_ref, "claim_type": claim_type, "pinned": pinned}
+        details |= {"event_at": event_at, "valid_from": valid_from, "valid_until": valid_until, "created_at": created_at}
+        draft = _draft(content, tags, importance, details)
+        if isinstance(supersedes, str) or not all(isinstance(id, str) for id in supersedes):
+            raise InvalidInput(f"supersedes must be a list of episode ids, not {_short(supersedes)}")
+        self._memory._ensure_index()
+        cuts = {draft.columns["content"]: ltm_text.cut(draft.columns["content"])}
+        named = f"{self.speaker.name}: " if self.speaker and self.speaker.name else ""
+        packed, generation, problem = self._memory._passage_vector(named + draft.columns["content"], vector)
+
+        def work(change: _Change) -> dict[str, Any]:
+            change.cuts = cuts
+            return self._remember(change, draft, list(dict.fromkeys(supersedes)), packed, generation)
+
+        request = [{**draft.columns, "content_hash": draft.columns["content_hash"].hex()}, draft.tags, list(supersedes)]
+        request.append(self.speaker.id if self.speaker else None)
+        result, repeated = self._change("remember", work, operation_key, request)
+        outcome = "repeated" if repeated else result["outcome"]
+        embedding = "kept" if outcome != "stored" else "stored" if packed else "pending"
+        notes = draft.notes + ((problem,) if problem else ())
+        return Remembered(result["id"], outcome, embedding, tuple(result["superseded"]), notes)
+
+    def _remember(
+        self, change: _Change, draft: _Draft, supersedes: Sequence[str], vector: bytes | None, generation: _Generation | None
+    ) -> dict[str, Any]:
+        db, home = change.db, change.home
+        speaker = change.speaker(home)
+        twin = db.execute(
+            "SELECT key, id FROM episode WHERE space = ? AND coalesce(speaker, 0) = ? AND content_hash = ? AND status = 'active'",
+            (home, speaker or 0, draft.columns["content_hash"]),
+        ).fetchone()
+        targets = [self._superseded_target(change, id, speaker, twin) for id in supersedes]
+        key, id = twin or self._insert(change, draft, speaker, vector, generation)
+        for target in targets:
+            db.execute(
+                "UPDATE episode SET status = 'superseded', superseded_by = ?, version = version + 1 WHERE key = ?", (key, target)
+            )
+        if not twin or targets:
+            change.record(
+                "episode",
+                id,
+                draft.columns["content"][:120],
+                tags=list(draft.tags.values()),
+                importance=draft.columns["importance"],
+                supersedes=supersedes,
+            )
+        return {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": supersedes}
+
+    def _superseded_target(self, change: _Change, id: str, speaker: int | None, twin: tuple[int, str] | None) -> int:
+        row = change.db.execute(
+            "SELECT e.key, e.status, e.speaker, w.id FROM episode e LEFT JOIN episode w ON w.key = e.superseded_by"
+            " WHERE e.id = ? AND e.space = ?",
+            (id, change.home),
+        ).fetchone()
+        if row is None:
+            raise NotFound(f"no episode {_short(id)} in this space; nothing was written")
+        key, status, owner, winner = row
+        if twin and key == twin[0]:
+            raise InvalidInput(f"the new text is that of {id} itself; it cannot supersede itself")
+        if status != "active":
+            by = f" by {winner}: supersede that one instead" if winner else ""
+            raise Conflict(f"episode {id} is {status}{by}; nothing was written")
+        if owner != speaker:
+            raise InvalidInput(f"episode {id} is by another speaker; only its own speaker's correction replaces it")
+        return int(key)
+
+    def _insert(
+        self, change: _Change, draft: _Draft, speaker: int | None, vector: bytes | None, generation: _Generation | None
+    ) -> tuple[int, str]:
+        db, home = change.db, change.home
+        row = {**draft.columns, "space": home, "speaker": speaker, "stored_us": change.now_us, "id": change.new_id()}
+        row["created_us"] = change.now_us if row["created_us"] is None else row["created_us"]
+        row["n_terms"] = change.cuts[row["content"]].length
+        row["key"] = home << SPACE_BITS | db.execute("SELECT next_seq FROM space WHERE id = ?", (home,)).get
+        names = ", ".join(row)
+        db.execute(f"INSERT INTO episode ({names}) VALUES ({', '.join(f':{name}' for name in row)})", row)
+        db.executemany(
+            "INSERT INTO episode_tag (key, folded, tag) VALUES (?, ?, ?)", [(row["key"], *pair) for pair in draft.tags.items()]
+        )
+        # The generation may have retired since the model was asked: then this is a vector of nothing, and a job is queued.
+        standing = "SELECT 1 FROM embedder WHERE id = ? AND state <> 'retired'"
+        if vector is not None and generation is not None and db.execute(standing, (generation.id,)).get:
+            db.execute("INSERT INTO episode_vector (key, vector) VALUES (?, ?)", (row["key"] | generation.offset, vector))
+        return row["key"], row["id"]
+
+    # -- reading
+
+    def get(self, id: str) -> Episode:
+        """The episode of an id, whatever its status. Raises NotFound."""
+        found = self.find(id)
+        if found is None:
+            raise NotFound(f"no episode {_short(id)} in this space")
+        return found
+
+    def find(self, id: str) -> Episode | None:
+        """The episode of an id, or None."""
+        if not isinstance(id, str):
+            raise InvalidInput(f"an episode id is text, not {_short(id)}")
+        sql = _EPISODE + " FROM episode e LEFT JOIN speaker p ON p.id = e.speaker WHERE e.id = ? AND e.space = ?"
+        with self._memory._file.read() as db:
+            row = db.execute(sql, (ltm_text.storable(id)[0], self._home(db))).fetchone()
+        return _load_episode(row) if row else None
+
+    def list(self, where: Filter | None = None, *, limit: int = 20, cursor: str = "") -> Page:
+        """Episodes, newest first, `limit` (1 to 500) a page. Paging by key: no page skips or repeats a row because
+        others are written meanwhile, and page 5,000 costs what page 1 does."""
+        start = _parse_cursor(cursor)
+        limit = _clamp(limit, RECALL_LIMIT, "limit")
+        where = where or Filter()
+        with self._memory._file.read() as db:
+            home = self._home(db)
+            chosen = _where(db, home, where, self._memory._clock(), drop_ended=False)
+            values = {**chosen.values, "space": home, "limit": limit + 1, "us": start[0], "key": home << SPACE_BITS | start[1]}
+            rows = db.execute(
+                f"{_EPISODE} FROM episode e LEFT JOIN speaker p ON p.id = e.speaker WHERE e.space = :space AND {chosen.sql}"
+                " AND (e.created_us, e.key) < (:us, :key) ORDER BY e.created_us DESC, e.key DESC LIMIT :limit",
+                values,
+            ).fetchall()
+            total = self._count(db, home, chosen)
+        more = len(rows) > limit
+        rows = rows[:limit]
+        end = f"{rows[-1][8]}.{rows[-1][17] & 0xFFFFFFFF}" if more else ""
+        return Page(tuple(_load_episode(row) for row in rows), total, end)
+
+    @staticmethod
+    def _count(db: apsw.Connection, home: int, chosen: _Where) -> int:
+        if chosen.conditions == {"status": "+e.status = :status"} and chosen.values["status"] == "active":
+            return db.execute("SELECT n_active FROM space WHERE id = ?", (home,)).get or 0
+        sql = f"SELECT count(*) FROM episode e WHERE e.key BETWEEN :space << 32 AND (:space << 32) + 0xffffffff AND {chosen.sql}"
+        return int(db.execute(sql, {**chosen.values, "space": home}).get)
+
+    def pending(self) -> int:
+        """How many episodes of this space still lack a vector of the newest generation."""
+        with self._memory._file.read() as db:
+            return self._pending(db, self._home(db))
+
+    @staticmethod
+    def _pending(db: apsw.Connection, home: int) -> int:
+        sql = "SELECT count(*) FROM job WHERE kind = 'embed' AND target BETWEEN ? AND ?"
+        return int(db.execute(sql, (home << SPACE_BITS, (home << SPACE_BITS) + 0xFFFFFFFF)).get)
+
+    # -- recall
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        where: Filter | None = None,
+        weights: Weights | None = None,
+        vector: Sequence[float] | bytes | None = None,
+    ) -> Recall:
+        """Return the most relevant episodes, best first: by score, then newest, then last written.
+
+        Any query text is allowed; a blank one finds nothing. Ranking is exact over the whole space: the filter acts
+        before any cut-off. `limit` is held to 1..500. `vector`: of the query, made by the host with the embedder
+        that the memory was opened with. Without a usable vector the words alone decide and `reason` says why.
+        """
+        started = time.perf_counter()
+        text = _query_text(query)
+        where, weights = where or Filter(), weights or self._memory.weights
+        search = _Search(self, text, where, weights, _clamp(limit, RECALL_LIMIT, "limit"))
+        if len(query) > len(text):
+            search.truncated.append(f"only the first {len(text):,} of {len(query):,} characters of the query were read")
+        if limit != search.limit:
+            search.truncated.append(f"limit {limit} was held to {search.limit}")
+        if not text.strip():
+            return Recall((), 0, 0, {}, "lexical", "the query is blank", (), self.pending(), time.perf_counter() - started)
+        self._memory._ensure_index()
+        search.vector, search.generation, reason = self._memory._query_vector(text, vector)
+        with self._memory._file.read() as db:
+            found = search.run(db)
+        mode = "hybrid" if search.vector is not None else "lexical"
+        return replace(found, mode=mode, reason=reason, elapsed=time.perf_counter() - started)
+
+    def why_not(
+        self,
+        id: str,
+        query: str,
+        *,
+        limit: int = 5,
+        where: Filter | None = None,
+        weights: Weights | None = None,
+        vector: Sequence[float] | bytes | None = None,
+    ) -> Verdict:
+        """Say why an episode is not in the result that `recall` gives for the same arguments, or that it is.
+
+        `code`: returned, outranked, below_threshold, not_found, or the name of the filter that took it out.
+        """
+        where, weights = where or Filter(), weights or self._memory.weights
+        if self.find(id) is None:
+            return Verdict("not_found", f"no episode {_short(id)} in this space")
+        with self._memory._file.read() as db:
+            home = self._home(db)
+            chosen = _where(db, home, where, self._memory._clock(), drop_ended=True)
+            for name, condition in chosen.conditions.items():
+                values = {**chosen.values, "id": id, "space": home}
+                if not db.execute(f"SELECT {condition} FROM episode e WHERE e.id = :id AND e.space = :space", values).get:
+                    return Verdict(name, f"the filter on {name} takes it out")
+        found = self._recall_everything(query, where, weights, vector)
+        ranked = [hit for hit in found.hits if hit.relevance >= weights.min_relevance]
+        for rank, hit in enumerate(ranked, 1):
+            if hit.episode.id == id:
+                if rank <= limit:
+                    return Verdict("returned", f"it is hit {rank}", rank, hit)
+                last = ranked[limit - 1].score
+                return Verdict("outranked", f"it ranks {rank} with {hit.score:.3f}; hit {limit} has {last:.3f}", rank, hit)
+        below = next((hit for hit in found.hits if hit.episode.id == id), None)
+        relevance = below.relevance if below else 0.0
+        words = f"its relevance is {relevance:.3f}; {weights.min_relevance:.3f} is needed"
+        return Verdict("below_threshold", words, None, below)
+
+    def _recall_everything(
+        self, query: str, where: Filter, weights: Weights, vector: Sequence[float] | bytes | None
+    ) -> Recall:
+        """Every episode that the filter lets pass, ranked without threshold or limit: for explanations only."""
+        text = _query_text(query)
+        self._memory._ensure_index()
+        search = _Search(self, text, where, replace(weights, min_relevance=0.0), 1 << 40)
+        search.vector, search.generation, _ = self._memory._query_vector(text or " ", vector)
+        with self._memory._file.read() as db:
+            return search.run(db)
+
+
+def _query_text(query: object) -> str:
+    """As much of a question as is read; whatever it holds, it is searched and not refused."""
+    if not isinstance(query, str):
+        raise InvalidInput(f"query must be text, not {_short(query)}")
+    return ltm_text.storable(query[: ltm_text.QUERY_CHARS])[0]
+
+
+def _clamp(value: int, most: int, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(f"{what} must be a whole number, not {_short(value)}")
+    return max(1, min(value, most))
+
+
+def _parse_cursor(cursor: str) -> tuple[int, int]:
+    if cursor == "":
+        return 1 << 62, 0xFFFFFFFF
+    match = re.fullmatch(r"(-?\d{1,18})\.(\d{1,10})", cursor) if isinstance(cursor, str) else None
+    if not match:
+        raise InvalidInput(f"{_short(cursor)} is not a cursor of an earlier page")
+    return int(match[1]), int(match[2]) & 0xFFFFFFFF
+
+
+# ------------------------------------------------------------------------------------------------ ranking
+
+# Each signal, 0..1, on `episode e` (and `episode_vector v` where there are vectors). Used twice in the statement, so
+# that what the pool is chosen by is what it is scored by.
+_DENSE = "coalesce(max(0.0, min(1.0, (1.0 - {distance}(v.vector, :vector) - :low) / (:high - :low))), 0.0)"
+_PLAIN = {
+    "named": "coalesce(e.speaker IN (SELECT value FROM json_each(:named)), 0)",
+    "recency": "iif(e.pinned, 1.0, max(:floor, pow(0.5, max(0, :now - e.created_us) / :half_life_us)))",
+    "importance": "(e.importance - 1) / 4.0",
+    "speaker": "coalesce(e.speaker = :me, 0)",
+    "update": "e.is_update",
+}
+
+_RANK = """
+WITH
+p AS MATERIALIZED (
+  SELECT id, id << 32 AS lo, (id << 32) + 0xffffffff AS hi, n_episodes AS n,
+    max(1.0, 1.0 * n_terms / max(1, n_episodes)) AS average
+  FROM space WHERE id = :space),
+-- The question's terms with their weight in this space: its own document frequency, smoothed by how common the word
+-- is in the language. One MATCH a term on postings of this space alone; nothing of another space is even read.
+word AS MATERIALIZED (
+  SELECT '"' || p.id || '_' || (j.value ->> 0) || '"' AS once, '"' || p.id || '+' || (j.value ->> 0) || '"' AS twice,
+    j.value ->> 1 AS prior, p.n AS n
+  FROM p CROSS JOIN json_each(:terms) j),
+term AS MATERIALIZED (
+  SELECT once, twice, ln(1.0 + (n + :prior_n - df + 0.5) / (df + 0.5)) AS w FROM (
+    SELECT once, twice, n, :prior_n * prior + (SELECT count(*) FROM episode_fts f WHERE f.episode_fts MATCH w.once) AS df
+    FROM word w)),
+ideal AS MATERIALIZED (SELECT max(1e-9, sum(w)) AS w FROM term),
+lexical AS MATERIALIZED (
+  SELECT key, sum(s1) AS s1, sum(s2) AS s2 FROM (
+    SELECT f.rowid AS key, t.w AS s1, 0.0 AS s2 FROM term t CROSS JOIN episode_fts f WHERE f.episode_fts MATCH t.once
+    UNION ALL
+    SELECT f.rowid, 0.0, t.w FROM term t CROSS JOIN episode_fts f WHERE f.episode_fts MATCH t.twice)
+  GROUP BY key),
+exact AS MATERIALIZED (
+  SELECT e.key, 1.0 AS x FROM p CROSS JOIN episode e WHERE e.id = :exact_id AND +e.key BETWEEN p.lo AND p.hi
+  UNION ALL
+  SELECT g.key, j.value ->> 1 FROM p CROSS JOIN json_each(:exact_tags) j
+    CROSS JOIN episode_tag g ON g.folded = j.value ->> 0 AND g.key BETWEEN p.lo AND p.hi),
+-- The best by everything but words and exact matches: one scan of one contiguous range.
+{near}
+candidate AS MATERIALIZED (
+  SELECT key, sum(s1) AS s1, sum(s2) AS s2, max(x) AS x FROM (
+    SELECT key, s1, s2, 0.0 AS x FROM lexical UNION ALL SELECT key, 0.0, 0.0, x FROM exact {pool})
+  GROUP BY key),
+-- The filter once more, on every candidate, and the full score. Exact: words and exact matches can only add, so an
+-- episode without either is outranked by the whole pool or is in it.
+signal AS MATERIALIZED (
+  SELECT e.key, e.created_us, {dense} AS dense,
+    min(1.0, (c.s1 * (:k1 + 1) / (1 + l) + c.s2 * (2 * (:k1 + 1) / (2 + l) - (:k1 + 1) / (1 + l))) / i.w) AS lexical,
+    {plain_named}, c.x AS exact
+  FROM (
+    SELECT c.*, e.key AS found, :k1 * (1 - :b + :b * e.n_terms / p.average) AS l
+    FROM p CROSS JOIN candidate c CROSS JOIN episode e ON e.key = c.key AND e.key BETWEEN p.lo AND p.hi
+    WHERE {eligible}) c
+  CROSS JOIN ideal i CROSS JOIN episode e ON e.key = c.found {vectors}),
+rated AS MATERIALIZED (
+  SELECT *, max(exact, :share_dense * dense + :share_lexical * lexical) AS relevance,
+    :share_dense * dense >= :min_relevance AS is_near,
+    {score} AS score
+  FROM signal)
+SELECT NULL AS key, (SELECT count(*) FROM rated WHERE relevance >= :min_relevance AND NOT is_near) + {n_near} AS score,
+  0 AS relevance, 0 AS dense, 0 AS lexical, 0 AS named, 0 AS exact, 0 AS recency, 0 AS importance, 0 AS speaker, 0 AS "update"
+UNION ALL
+SELECT * FROM (
+  SELECT key, score, relevance, dense, lexical, named, exact, recency, importance, speaker, "update"
+  FROM rated WHERE relevance >= :min_relevance ORDER BY score DESC, created_us DESC, key DESC LIMIT :limit)
+"""
+
+_NEAR = """near AS MATERIALIZED (
+  SELECT e.key, e.created_us, {dense} AS dense, {plain} AS plain
+  FROM p CROSS JOIN episode e {vectors} WHERE e.key BETWEEN p.lo AND p.hi AND {eligible}),
+pool AS MATERIALIZED (
+  SELECT key FROM near WHERE :share_dense * dense >= :min_relevance
+  ORDER BY :w_dense * dense + plain DESC, created_us DESC, key DESC LIMIT :limit),"""
+
+
+def _rank_sql(distance: str, eligible: str, *, near: bool) -> str:
+    """The recall statement. `distance` '' leaves vectors out; `near` False the scan, when nothing can pass by it."""
+    dense = _DENSE.format(distance=distance) if distance else "0.0"
+    vectors = "LEFT JOIN episode_vector v ON v.key = e.key | :offset" if distance else ""
+    plain = " + ".join(f":w_{name} * {sql}" for name, sql in _PLAIN.items())
+    score = "(" + " + ".join(f':w_{name} * "{name}"' for name in SIGNALS) + ") / :w_total"
+    named = ", ".join(f'{sql} AS "{name}"' for name, sql in _PLAIN.items())
+    scan = _NEAR.format(dense=dense, plain=plain, vectors=vectors, eligible=eligible) if near else ""
+    pool = "UNION ALL SELECT key, 0.0, 0.0, 0.0 FROM pool" if near else ""
+    n_near = "(SELECT count(*) FROM near WHERE :share_dense * dense >= :min_relevance)" if near else "0"
+    parts = {"near": scan, "pool": pool, "n_near": n_near, "dense": dense, "vectors": vectors, "eligible": eligible}
+    return _RANK.format(**parts, plain_named=named, score=score)
+
+
+class _Search:
+    """One recall: its parameters, and its run inside a read transaction."""
+
+    def __init__(self, space: Space, text: str, where: Filter, weights: Weights, limit: int) -> None:
+        self.space, self.text, self.where, self.weights, self.limit = space, text, where, weights, limit
+        self.vector: bytes | None = None
+        self.generation: _Generation | None = None
+        self.truncated: list[str] = []
+
+    def run(self, db: apsw.Connection) -> Recall:
+        import apsw
+
+        home, now = self.space._home(db), self.space._memory._clock()
+        chosen = _where(db, home, self.where, now, drop_ended=True)
+        terms = ltm_text.query_terms(self.text)
+        if len(terms) == ltm_text.QUERY_TERMS:
+            self.truncated.append(f"only the {ltm_text.QUERY_TERMS} rarest terms of the query were searched")
+        sql, values = self._statement(chosen), self._values(db, home, chosen, now)
+        deadline = time.monotonic() + RECALL_SECONDS
+        db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+        try:
+            rows = db.execute(sql, {**values, "terms": _json_terms(terms)}).fetchall()
+        except apsw.InterruptError:
+            self.truncated.append(f"more than {RECALL_SECONDS:g} s: only the 8 rarest terms of the query were searched")
+            db.set_progress_handler(None)
+            rows = db.execute(sql, {**values, "terms": _json_terms(terms[:8])}).fetchall()
+        finally:
+            db.set_progress_handler(None)
+        considered, dropped = self._tally(db, home, chosen)
+        hits = self._hits(db, rows[1:], values["w_total"])
+        below = considered - rows[0][1]
+        pending = self.space._pending(db, home)
+        return Recall(tuple(hits), considered, below, dropped, "", "", tuple(self.truncated), pending, 0.0)
+
+    @property
+    def _has_near(self) -> bool:
+        """Without vectors and with a threshold nothing passes but by words and exact matches: no scan then."""
+        return self.vector is not None or self.weights.min_relevance == 0
+
+    def _statement(self, chosen: _Where) -> str:
+        distance = self.space._memory._file.distance if self.vector is not None else ""
+        return _rank_sql(distance, chosen.sql, near=self._has_near)
+
+    def _values(self, db: apsw.Connection, home: int, chosen: _Where, now: int) -> dict[str, Any]:
+        w, generation = self.weights, self.generation
+        dense, lexical = (w.dense, w.lexical) if self.vector is not None else (0.0, w.dense + w.lexical)
+        likeness = (dense + lexical) or 1.0
+        values = {f"w_{name}": float(getattr(w, name)) for name in SIGNALS} | {"w_dense": dense, "w_lexical": lexical}
+        values["w_total"] = sum(values.values()) or 1.0
+        values |= {"share_dense": dense / likeness, "share_lexical": lexical / likeness}
+        values |= {"floor": w.floor, "half_life_us": w.half_life_days * 86_400e6, "min_relevance": w.min_relevance}
+        values |= {"k1": K1, "b": B, "prior_n": float(PRIOR_MESSAGES), "now": now, "space": home, "limit": self.limit}
+        if self.vector is not None and generation is not None:
+            values |= {"vector": self.vector, "offset": generation.offset, "low": generation.low, "high": generation.high}
+        mentions = ltm_text.mentions(self.text)
+        values["exact_id"] = self.text.strip()
+        values["exact_tags"] = json.dumps([[form, 1.0 if at == 0 else 0.5] for at, form in enumerate(mentions)])
+        sql = "SELECT DISTINCT a.speaker FROM json_each(?) j CROSS JOIN speaker_alias a ON a.space = ? AND a.alias = j.value"
+        values["named"] = json.dumps([id for (id,) in db.execute(sql, (json.dumps(mentions), home))])
+        me = self.space.speaker
+        values["me"] = db.execute("SELECT id FROM speaker WHERE space = ? AND sender_id = ?", (home, me.id)).get if me else None
+        return {**values, **chosen.values}
+
+    def _tally(self, db: apsw.Connection, home: int, chosen: _Where) -> tuple[int, dict[str, int]]:
+        """How many episodes the filter lets pass, and how many it takes out for which reason."""
+        total, active = db.execute("SELECT n_episodes, n_active FROM space WHERE id = ?", (home,)).fetchone() or (0, 0)
+        if set(chosen.conditions) <= {"status", "ended"} and self.where.statuses == ("active",):
+            sql = "SELECT count(*) FROM episode WHERE space = ? AND valid_until_us <= ? AND +status = 'active'"
+            ended = db.execute(sql, (home, chosen.values["ends"])).get if "ends" in chosen.values else 0
+            return active - ended, {"status": total - active, "ended": ended}
+        passing, dropped, rest = [], {}, total
+        span = "e.key BETWEEN :space << 32 AND (:space << 32) + 0xffffffff"
+        for name, condition in chosen.conditions.items():
+            passing.append(condition)
+            sql = f"SELECT count(*) FROM episode e WHERE {span} AND {' AND '.join(passing)}"
+            left = db.execute(sql, {**chosen.values, "space": home}).get
+            dropped[name], rest = rest - left, left
+        return rest, dropped
+
+    def _hits(self, db: apsw.Connection, rows: Sequence[Sequence[Any]], total: float) -> Iterator[Hit]:
+        keys = json.dumps([row[0] for row in rows])
+        sql = _EPISODE + " FROM json_each(?) j CROSS JOIN episode e ON e.key = j.value LEFT JOIN speaker p ON p.id = e.speaker"
+        episodes = {row[17]: _load_episode(row) for row in db.execute(sql, (keys,))}
+        w = self.weights
+        weight = {name: getattr(w, name) for name in SIGNALS}
+        if self.vector is None:
+            weight |= {"dense": 0.0, "lexical": w.dense + w.lexical}
+        order = ("dense", "lexical", "named", "exact", "recency", "importance", "speaker", "update")
+        for key, score, relevance, *values in rows:
+            signals = dict(zip(order, map(float, values), strict=True))
+            why = {name: weight[name] * signals[name] / total for name in SIGNALS}
+            yield Hit(episodes[key], score, relevance, why, signals)
+
+
+def _json_terms(terms: Sequence[ltm_text.Term]) -> str:
+    return json.dumps([[term.text, term.prior] for term in terms])
+
+
+# ----------------------------------------------------------------------------------------------- profiles
+
+
+class Profiles:
+    """The L1 desk of a space: facts about the session and about its speaker. Belongs to the chat, whatever the isolation.
+
+    A fact with a key lives in a slot that holds one value at a time; without a key it is one of a list. Nothing is
+    overwritten: what stops being so is kept as superseded or removed.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def get(self, subject: Literal["session", "speaker"] = "session") -> Profile:
+        """The profile as it is now; an empty one if nothing is known."""
+        with self._space._memory._file.read() as db:
+            found = self._subject(db, subject)
+            return _load_profile(db, *found, self._space._memory._clock()) if found else Profile()
+
+    def history(self, subject: Literal["session", "speaker"] = "session", field: str | None = None) -> list[Fact]:
+        """Every value a field has had (all fields if None), oldest first, with what became of it."""
+        sql = """
+            SELECT field, slot, value, status, reason, confidence, created_us, ended_us FROM profile_fact
+            WHERE space = ? AND coalesce(speaker, 0) = ? AND (?3 IS NULL OR field = ?3) ORDER BY id"""
+        with self._space._memory._file.read() as db:
+            found = self._subject(db, subject)
+            rows = db.execute(sql, (found[0], found[1] or 0, field)).fetchall() if found else []
+        return [Fact(*row[:6], to_iso(row[6]), to_iso(row[7]) if row[7] is not None else "") for row in rows]
+
+    def update(
+        self,
+        field: str,
+        action: str,
+        value: str = "",
+        *,
+        subject: Literal["session", "speaker"] | None = None,
+        fact_key: str = "",
+        previous_value: str = "",
+        operation_key: str | None = None,
+    ) -> ProfileChange:
+        """Set, add or remove a fact, in one transaction.
+
+        `subject` defaults to the session for notes and to the speaker otherwise. `fact_key` (traits and preferences):
+        the slot, so that a new value supersedes the old. `previous_value`: a value the new one replaces, wherever it
+        stands. remove needs no value for a slot, the name, or all notes. Raises InvalidInput, Fenced, Busy.
+        """
+        subject = subject or ("session" if field == "notes" else "speaker")
+        edit = _check_edit(field, action, value, fact_key, previous_value)
+        self._speaker_named(subject)
+
+        def work(change: _Change) -> dict[str, int]:
+            speaker = change.speaker(change.session) if subject == "speaker" else None
+            ended, added = _apply_edit(change.db, (change.session, speaker), edit, change.now_us)
+            if ended or added:
+                summary = f"{action} {subject} {field} {edit.slot} {edit.value[:80]}"
+                target = self._space.scope.session_key + (f":{self._space.speaker.id}" if speaker and self._space.speaker else "")
+                metadata = {"field": field, "action": action, "target_scope": subject, "fact_key": edit.slot}
+                change.record(f"{subject}_profile", target, summary, **metadata, has_previous_value=bool(edit.previous))
+            return {"ended": ended, "added": added}
+
+        request = [subject, *edit, self._space.speaker.id if subject == "speaker" and self._space.speaker else None]
+        result, repeated = self._space._change("update_profile", work, operation_key, request)
+        outcome = "repeated" if repeated else "changed" if any(result.values()) else "unchanged"
+        return ProfileChange(self.get(subject), result["ended"], result["added"], outcome)
+
+    def _speaker_named(self, subject: str) -> None:
+        if subject not in ("session", "speaker"):
+            raise InvalidInput(f"subject must be 'session' or 'speaker', not {_short(subject)}")
+        if subject == "speaker" and self._space.speaker is None:
+            raise InvalidInput("a speaker's profile needs a space opened with a speaker")
+
+    def _subject(self, db: apsw.Connection, subject: str) -> tuple[int, int | None] | None:
+        """Session space and speaker row; None if there is no such row yet."""
+        self._speaker_named(subject)
+        session = self._space._find_space(db, "session")
+        if subject == "session" or self._space.speaker is None:
+            return session, None
+        sql = "SELECT id FROM speaker WHERE space = ? AND sender_id = ?"
+        speaker = db.execute(sql, (session, self._space.speaker.id)).get
+        return (session, speaker) if speaker else None
+
+
+class _Edit(NamedTuple):
+    """A checked profile edit."""
+
+    field: str
+    action: str
+    value: str
+    slot: str
+    previous: str
+
+
+def _check_edit(field: str, action: str, value: str, fact_key: str, previous_value: str) -> _Edit:
+    if field not in PROFILE_FIELDS:
+        raise InvalidInput(f"field must be one of {', '.join(PROFILE_FIELDS)}, not {_short(field)}")
+    if action not in ("set", "add", "remove"):
+        raise InvalidInput(f"action must be set, add or remove, not {_short(action)}")
+    value = _text(value, "value", VALUE_CHARS).strip()
+    slot = re.sub(r"\s+", "_", _text(fact_key, "fact_key", NAME_CHARS).strip().lower())
+    if slot and field not in ("traits", "preferences"):
+        raise InvalidInput(f"fact_key goes with traits and preferences, not with {field}")
+    if not value and (action != "remove" or (field in ("traits", "preferences") and not slot)):
+        raise InvalidInput(f"value must not be empty for {action} {field}")
+    return _Edit(field, action, value, slot, _text(previous_value, "previous_value", VALUE_CHARS).strip())
+
+
+def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit, now_us: int) -> tuple[int, int]:
+    """End the facts that an edit replaces or removes and begin its own; return how many of each."""
+    sql = "SELECT id, slot, value FROM profile_fact WHERE space = ? AND coalesce(speaker, 0) = ? AND field = ? AND status = 'current'"
+    current = db.execute(sql, (owner[0], owner[1] or 0, edit.field)).fetchall()
+    begins = edit.action != "remove"
+    # The same value in the same place is no change.
+    if begins and any((slot, value) == (edit.slot, edit.value) for _, slot, value in current):
+        if not (edit.action == "set" and edit.field != "name" and not edit.slot):
+            return 0, 0
+    ends = _ending(edit, current)
+    for id, reason in ends.items():
+        status = "removed" if reason in ("explicit_remove", "freeform_remove") else "superseded"
+        db.execute("UPDATE profile_fact SET status = ?, reason = ?, ended_us = ? WHERE id = ?", (status, reason, now_us, id))
+    if not begins:
+        return len(ends), 0
+    insert = "INSERT INTO profile_fact (space, speaker, field, slot, value, status, reason, created_us, ended_us) VALUES (?,?,?,?,?,?,?,?,?)"
+    place = (*owner, edit.field, edit.slot)
+    in_slot = any(slot == edit.slot for _, slot, _ in current)
+    if edit.slot and edit.previous and edit.previous != edit.value and not in_slot:
+        db.execute(insert, (*place, edit.previous, "superseded", "provided_previous_value", now_us, now_us))
+    db.execute(insert, (*place, edit.value, "current", "", now_us, None))
+    return len(ends), 1
+
+
+def _ending(edit: _Edit, current: Sequence[tuple[int, str, str]]) -> dict[int, str]:
+    """Which current facts an edit ends, and the reason kept with each."""
+    removing = edit.action == "remove"
+    ends: dict[int, str] = {}
+    for id, slot, value in current:
+        if edit.field == "name":
+            ends[id] = "explicit_remove" if removing else "profile_update"
+        elif edit.slot and slot == edit.slot:
+            ends[id] = "explicit_remove" if removing else "profile_update"
+        elif not edit.slot and edit.action == "set":
+            ends[id] = "field_set_reset"
+        elif removing and not edit.slot and value == edit.value:
+            ends[id] = "freeform_remove"
+        elif not slot and value in (edit.value, edit.previous) and edit.slot:
+            ends[id] = "freeform_remove" if removing else "profile_update"
+        elif edit.previous and value == edit.previous and not removing:
+            ends[id] = "profile_update"
+    if edit.field == "notes" and removing and not ends:  # the reference clears all notes whatever the value says
+        ends = {id: "explicit_remove" for id, _, _ in current}
+    return ends
+
+
+def _load_profile(db: apsw.Connection, session: int, speaker: int | None, now_us: int) -> Profile:
+    sql = """
+        SELECT field, slot, value, created_us FROM profile_fact
+        WHERE space = ? AND coalesce(speaker, 0) = ? AND status = 'current' ORDER BY slot = '', created_us DESC, id DESC"""
+    rows = db.execute(sql, (session, speaker or 0)).fetchall()
+    values: dict[str, list[str]] = {name: [] for name in PROFILE_FIELDS}
+    free: dict[str, list[str]] = {name: [] for name in PROFILE_FIELDS}
+    for name, slot, value, _ in rows:
+        (values if slot else free)[name].append(value)
+    lists = {name: list(dict.fromkeys(values[name] + free[name][::-1])) for name in PROFILE_FIELDS}
+    most = {"traits": MAX_TRAITS, "preferences": MAX_PREFERENCES}
+    hidden = {name: max(0, len(lists[name]) - count) for name, count in most.items()}
+    updated = "SELECT max(max(created_us, coalesce(ended_us, 0))) FROM profile_fact WHERE space = ? AND coalesce(speaker, 0) = ?"
+    last = db.execute(updated, (session, speaker or 0)).get
+    return Profile(
+        name="".join(lists["name"]),
+        traits=tuple(lists["traits"][:MAX_TRAITS]),
+        preferences=tuple(lists["preferences"][:MAX_PREFERENCES]),
+        notes="; ".join(lists["notes"]),
+        updated_at=to_iso(last) if last is not None else "",
+        hidden=hidden,
+        hints=tuple(_hints(db, session, speaker, now_us)),
+    )
+
+
+def _hints(db: apsw.Connection, session: int, speaker: int | None, now_us: int) -> Iterator[str]:
+    """What changed of late: slots whose value replaced another within the last 30 days, newest first."""
+    sql = """
+        SELECT c.field, c.slot, c.value, (SELECT value FROM profile_fact b WHERE b.space = c.space AND b.field = c.field
+          AND coalesce(b.speaker, 0) = coalesce(c.speaker, 0) AND b.slot = c.slot AND b.status <> 'current' ORDER BY b.id DESC LIMIT 1)
+        FROM profile_fact c WHERE c.space = ? AND coalesce(c.speaker, 0) = ? AND c.status = 'current' AND c.slot <> ''
+          AND c.created_us > ? ORDER BY c.created_us DESC, c.id DESC"""
+    since = now_us - HINT_DAYS * 86_400_000_000
+    for name, slot, value, before in db.execute(sql, (session, speaker or 0, since)).fetchall():
+        if before is not None and before != value:
+            yield f"{'preference' if name == 'preferences' else 'trait'} {slot}: now {value}, before {before}"

@@ -1,0 +1,255 @@
+-- 0001: first release. schema.sql explains every table.
+PRAGMA application_id = 0x6c746d31;
+CREATE TABLE space (
+  id            INTEGER PRIMARY KEY CONSTRAINT space_id_range CHECK (id BETWEEN 1 AND 0x3fffffff),
+  kind          TEXT NOT NULL CONSTRAINT space_kind_known CHECK (kind IN ('session', 'bot', 'user', 'global')),
+  bot           TEXT NOT NULL,
+  launcher_type TEXT NOT NULL,
+  launcher_id   TEXT NOT NULL,
+  created_us    INTEGER NOT NULL,
+  next_seq      INTEGER NOT NULL DEFAULT 1,
+  n_episodes    INTEGER NOT NULL DEFAULT 0,
+  n_active      INTEGER NOT NULL DEFAULT 0,
+  n_terms       INTEGER NOT NULL DEFAULT 0,
+  CONSTRAINT space_identity UNIQUE (kind, bot, launcher_type, launcher_id),
+  CONSTRAINT space_session_named CHECK ((kind = 'session') = (launcher_type <> ''))
+) STRICT;
+CREATE TABLE speaker (
+  id        INTEGER PRIMARY KEY,
+  space     INTEGER NOT NULL REFERENCES space (id),
+  sender_id TEXT NOT NULL CONSTRAINT speaker_id_given CHECK (sender_id <> ''),
+  name      TEXT NOT NULL,
+  first_us  INTEGER NOT NULL,
+  last_us   INTEGER NOT NULL,
+  CONSTRAINT speaker_identity UNIQUE (space, sender_id),
+  CONSTRAINT speaker_in_space UNIQUE (id, space)
+) STRICT;
+CREATE TABLE speaker_name (
+  speaker  INTEGER NOT NULL REFERENCES speaker (id) ON DELETE CASCADE,
+  name     TEXT NOT NULL,
+  first_us INTEGER NOT NULL,
+  PRIMARY KEY (speaker, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE speaker_alias (
+  space   INTEGER NOT NULL,
+  alias   TEXT NOT NULL,
+  speaker INTEGER NOT NULL REFERENCES speaker (id) ON DELETE CASCADE,
+  PRIMARY KEY (space, alias, speaker)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE profile_fact (
+  id         INTEGER PRIMARY KEY,
+  space      INTEGER NOT NULL REFERENCES space (id),
+  speaker    INTEGER,
+  field      TEXT NOT NULL CONSTRAINT fact_field_known CHECK (field IN ('name', 'traits', 'preferences', 'notes')),
+  slot       TEXT NOT NULL,
+  value      TEXT NOT NULL CONSTRAINT fact_value_given CHECK (value <> ''),
+  status     TEXT NOT NULL DEFAULT 'current' CONSTRAINT fact_status_known CHECK (status IN ('current', 'superseded', 'removed')),
+  reason     TEXT NOT NULL DEFAULT '',
+  confidence REAL CONSTRAINT fact_confidence_range CHECK (confidence BETWEEN 0 AND 1),
+  created_us INTEGER NOT NULL,
+  ended_us   INTEGER,
+  FOREIGN KEY (speaker, space) REFERENCES speaker (id, space),
+  CONSTRAINT fact_end_matches_status CHECK ((status = 'current') = (ended_us IS NULL)),
+  CONSTRAINT fact_slot_only_on_lists CHECK (slot = '' OR field IN ('traits', 'preferences'))
+) STRICT;
+CREATE UNIQUE INDEX profile_fact_current ON profile_fact
+  (space, coalesce(speaker, 0), field, slot, CASE WHEN slot = '' AND field <> 'name' THEN value ELSE '' END)
+  WHERE status = 'current';
+CREATE INDEX profile_fact_subject ON profile_fact (space, coalesce(speaker, 0), id);
+CREATE TABLE episode (
+  key           INTEGER PRIMARY KEY,
+  id            TEXT NOT NULL CONSTRAINT episode_id_unique UNIQUE
+                CONSTRAINT episode_id_form CHECK (length(id) = 12 AND id NOT GLOB '*[^0-9a-f]*'),
+  space         INTEGER NOT NULL REFERENCES space (id),
+  speaker       INTEGER,
+  content       TEXT NOT NULL CONSTRAINT episode_content_given CHECK (content <> ''),
+  importance    INTEGER NOT NULL DEFAULT 2 CONSTRAINT episode_importance_range CHECK (importance BETWEEN 1 AND 5),
+  source        TEXT NOT NULL DEFAULT 'agent',
+  status        TEXT NOT NULL DEFAULT 'active'
+                CONSTRAINT episode_status_known CHECK (status IN ('active', 'superseded', 'archived', 'deleted')),
+  created_us    INTEGER NOT NULL,
+  stored_us     INTEGER NOT NULL,
+  event_us      INTEGER,
+  valid_from_us INTEGER,
+  valid_until_us INTEGER,
+  source_ref    TEXT NOT NULL DEFAULT '',
+  claim_type    TEXT NOT NULL DEFAULT 'unknown'
+                CONSTRAINT episode_claim_known CHECK (claim_type IN ('unknown', 'user_statement', 'inference')),
+  superseded_by INTEGER REFERENCES episode (key) ON DELETE SET NULL,
+  pinned        INTEGER NOT NULL DEFAULT 0 CONSTRAINT episode_pinned_bool CHECK (pinned IN (0, 1)),
+  is_update     INTEGER NOT NULL DEFAULT 0 CONSTRAINT episode_update_bool CHECK (is_update IN (0, 1)),
+  content_hash  BLOB NOT NULL DEFAULT x'',
+  n_terms       INTEGER NOT NULL DEFAULT 0,
+  document      TEXT,
+  extra         TEXT CONSTRAINT episode_extra_json CHECK (extra IS NULL OR json_valid(extra)),
+  version       INTEGER NOT NULL DEFAULT 1,
+  FOREIGN KEY (speaker, space) REFERENCES speaker (id, space),
+  CONSTRAINT episode_key_in_space CHECK (key >> 32 = space),
+  CONSTRAINT episode_successor_in_space CHECK (superseded_by >> 32 = space),
+  CONSTRAINT episode_successor_other CHECK (superseded_by <> key),
+  CONSTRAINT episode_active_has_no_successor CHECK (superseded_by IS NULL OR status <> 'active'),
+  CONSTRAINT episode_validity_order CHECK (valid_from_us < valid_until_us)
+) STRICT;
+CREATE UNIQUE INDEX episode_duplicate ON episode (space, coalesce(speaker, 0), content_hash)
+  WHERE status = 'active' AND content_hash <> x'';
+CREATE INDEX episode_newest ON episode (space, created_us);
+CREATE INDEX episode_ending ON episode (space, valid_until_us) WHERE valid_until_us IS NOT NULL;
+CREATE INDEX episode_successor ON episode (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE TABLE episode_tag (
+  key    INTEGER NOT NULL REFERENCES episode (key) ON DELETE CASCADE,
+  folded TEXT NOT NULL,
+  tag    TEXT NOT NULL,
+  PRIMARY KEY (key, folded)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX episode_tag_folded ON episode_tag (folded, key);
+CREATE VIRTUAL TABLE episode_fts USING fts5 (
+  terms, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_+#.-@$%&/*=~^|:'"
+);
+CREATE TABLE embedder (
+  id          INTEGER PRIMARY KEY,
+  fingerprint TEXT NOT NULL,
+  dim         INTEGER NOT NULL CONSTRAINT embedder_dim_range CHECK (dim BETWEEN 1 AND 65536),
+  state       TEXT NOT NULL CONSTRAINT embedder_state_known CHECK (state IN ('building', 'current', 'retired')),
+  slot        INTEGER NOT NULL CONSTRAINT embedder_slot_range CHECK (slot IN (0, 1)),
+  probe       BLOB NOT NULL,
+  mean        BLOB NOT NULL,
+  low         REAL NOT NULL,
+  high        REAL NOT NULL,
+  created_us  INTEGER NOT NULL,
+  CONSTRAINT embedder_calibration_order CHECK (low < high)
+) STRICT;
+CREATE UNIQUE INDEX embedder_one_per_state ON embedder (state) WHERE state <> 'retired';
+CREATE UNIQUE INDEX embedder_one_per_slot ON embedder (slot) WHERE state <> 'retired';
+CREATE TABLE episode_vector (
+  key    INTEGER PRIMARY KEY,
+  vector BLOB NOT NULL
+) STRICT;
+CREATE TABLE stale (
+  key   INTEGER PRIMARY KEY,
+  cause TEXT NOT NULL CONSTRAINT stale_cause_known CHECK (cause IN ('edit', 'reindex'))
+) STRICT;
+CREATE INDEX stale_edit ON stale (key) WHERE cause = 'edit';
+CREATE TABLE job (
+  kind       TEXT NOT NULL CONSTRAINT job_kind_known CHECK (kind IN ('embed')),
+  target     INTEGER NOT NULL,
+  attempts   INTEGER NOT NULL DEFAULT 0,
+  last_error TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (kind, target)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE audit (
+  key         INTEGER PRIMARY KEY,
+  id          TEXT NOT NULL CONSTRAINT audit_id_unique UNIQUE,
+  space       INTEGER REFERENCES space (id),
+  at_us       INTEGER NOT NULL,
+  operation   TEXT NOT NULL,
+  target_type TEXT NOT NULL,
+  target_id   TEXT NOT NULL,
+  via         TEXT NOT NULL,
+  detail      TEXT CONSTRAINT audit_detail_json CHECK (detail IS NULL OR json_valid(detail)),
+  detail_hash TEXT NOT NULL,
+  hash        TEXT NOT NULL,
+  CONSTRAINT audit_key_in_space CHECK (key >> 32 = coalesce(space, 0))
+) STRICT;
+CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
+WHEN NOT (new.detail IS NULL AND new.key = old.key AND new.id = old.id AND new.space IS old.space AND new.at_us = old.at_us
+  AND new.operation = old.operation AND new.target_type = old.target_type AND new.target_id = old.target_id
+  AND new.via = old.via AND new.detail_hash = old.detail_hash AND new.hash = old.hash)
+BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
+CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
+BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
+CREATE TABLE revision (
+  id       INTEGER PRIMARY KEY,
+  space    INTEGER NOT NULL,
+  source   TEXT NOT NULL,
+  row      INTEGER NOT NULL,
+  image    TEXT NOT NULL,
+  ended_us INTEGER,
+  audit    INTEGER REFERENCES audit (key)
+) STRICT;
+CREATE INDEX revision_row ON revision (source, row, id);
+CREATE INDEX revision_unclaimed ON revision (id) WHERE audit IS NULL;
+CREATE INDEX revision_audit ON revision (audit) WHERE audit IS NOT NULL;
+CREATE TABLE operation (
+  space        INTEGER NOT NULL REFERENCES space (id),
+  key          TEXT NOT NULL,
+  request_hash TEXT NOT NULL,
+  result       TEXT NOT NULL CONSTRAINT operation_result_json CHECK (json_valid(result)),
+  at_us        INTEGER NOT NULL,
+  PRIMARY KEY (space, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE fence (
+  id         INTEGER PRIMARY KEY,
+  space      INTEGER REFERENCES space (id),
+  reason     TEXT NOT NULL,
+  operation  TEXT NOT NULL,
+  since_us   INTEGER NOT NULL,
+  cleared_us INTEGER
+) STRICT;
+CREATE INDEX fence_standing ON fence (space) WHERE cleared_us IS NULL;
+CREATE TABLE setting (
+  space INTEGER NOT NULL DEFAULT 0,
+  name  TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (space, name)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER episode_inserted AFTER INSERT ON episode BEGIN
+  UPDATE space SET next_seq = max(next_seq, (new.key & 0xffffffff) + 1), n_episodes = n_episodes + 1,
+    n_active = n_active + (new.status = 'active'), n_terms = n_terms + new.n_terms WHERE id = new.space;
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (new.key, 'edit');
+END;
+CREATE TRIGGER episode_deleted AFTER DELETE ON episode BEGIN
+  UPDATE space SET n_episodes = n_episodes - 1, n_active = n_active - (old.status = 'active'),
+    n_terms = n_terms - old.n_terms WHERE id = old.space;
+  DELETE FROM episode_tag WHERE key = old.key;
+  DELETE FROM episode_vector WHERE key IN (old.key, old.key | (1 << 62));
+  DELETE FROM job WHERE kind = 'embed' AND target = old.key;
+  UPDATE episode SET superseded_by = NULL WHERE superseded_by = old.key;
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (old.key, 'edit');
+END;
+CREATE TRIGGER episode_counted AFTER UPDATE OF status, n_terms ON episode
+WHEN new.status <> old.status OR new.n_terms <> old.n_terms BEGIN
+  UPDATE space SET n_active = n_active + (new.status = 'active') - (old.status = 'active'),
+    n_terms = n_terms + new.n_terms - old.n_terms WHERE id = new.space;
+END;
+CREATE TRIGGER episode_reworded AFTER UPDATE OF content ON episode WHEN new.content <> old.content BEGIN
+  DELETE FROM episode_vector WHERE key IN (new.key, new.key | (1 << 62));
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (new.key, 'edit');
+END;
+CREATE TRIGGER episode_fixed BEFORE UPDATE OF key, id, space ON episode
+WHEN new.key <> old.key OR new.id <> old.id OR new.space <> old.space
+BEGIN SELECT raise(ABORT, 'key, id and space of an episode never change'); END;
+CREATE TRIGGER episode_revised BEFORE UPDATE OF speaker, content, importance, source, status, created_us, event_us,
+  valid_from_us, valid_until_us, source_ref, claim_type, superseded_by, pinned, document, extra, version ON episode BEGIN
+  INSERT INTO revision (space, source, row, image) VALUES (old.space, 'episode', old.key, json_object(
+    'change', 'update', 'id', old.id, 'speaker', old.speaker, 'content', old.content, 'importance', old.importance,
+    'source', old.source, 'status', old.status, 'created_us', old.created_us, 'stored_us', old.stored_us,
+    'event_us', old.event_us, 'valid_from_us', old.valid_from_us, 'valid_until_us', old.valid_until_us,
+    'source_ref', old.source_ref, 'claim_type', old.claim_type, 'superseded_by', old.superseded_by,
+    'pinned', old.pinned, 'document', old.document, 'extra', old.extra, 'version', old.version,
+    'tags', (SELECT json_group_array(tag) FROM episode_tag WHERE key = old.key)));
+END;
+CREATE TRIGGER episode_dropped BEFORE DELETE ON episode BEGIN
+  INSERT INTO revision (space, source, row, image) VALUES (old.space, 'episode', old.key, json_object(
+    'change', 'delete', 'id', old.id, 'speaker', old.speaker, 'content', old.content, 'importance', old.importance,
+    'source', old.source, 'status', old.status, 'created_us', old.created_us, 'stored_us', old.stored_us,
+    'event_us', old.event_us, 'valid_from_us', old.valid_from_us, 'valid_until_us', old.valid_until_us,
+    'source_ref', old.source_ref, 'claim_type', old.claim_type, 'superseded_by', old.superseded_by,
+    'pinned', old.pinned, 'document', old.document, 'extra', old.extra, 'version', old.version,
+    'tags', (SELECT json_group_array(tag) FROM episode_tag WHERE key = old.key)));
+END;
+CREATE TRIGGER fact_revised BEFORE UPDATE ON profile_fact BEGIN
+  INSERT INTO revision (space, source, row, image) VALUES (old.space, 'profile_fact', old.id, json_object(
+    'change', 'update', 'speaker', old.speaker, 'field', old.field, 'slot', old.slot, 'value', old.value,
+    'status', old.status, 'reason', old.reason, 'confidence', old.confidence, 'created_us', old.created_us,
+    'ended_us', old.ended_us));
+END;
+CREATE TRIGGER fact_dropped BEFORE DELETE ON profile_fact BEGIN
+  INSERT INTO revision (space, source, row, image) VALUES (old.space, 'profile_fact', old.id, json_object(
+    'change', 'delete', 'speaker', old.speaker, 'field', old.field, 'slot', old.slot, 'value', old.value,
+    'status', old.status, 'reason', old.reason, 'confidence', old.confidence, 'created_us', old.created_us,
+    'ended_us', old.ended_us));
+END;
+CREATE VIEW memory AS
+SELECT e.id, s.kind AS space_kind, s.bot, s.launcher_type, s.launcher_id, p.sender_id, p.name AS speaker, e.status,
+  e.importance, strftime('%Y-%m-%dT%H:%M:%SZ', e.created_us / 1000000, 'unixepoch') AS created_at, e.content
+FROM episode e JOIN space s ON s.id = e.space LEFT JOIN speaker p ON p.id = e.speaker;

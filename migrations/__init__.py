@@ -1,0 +1,1 @@
+"""Numbered schema changes, applied in order by ltm.open()."""
