@@ -98,6 +98,7 @@ SPACE_BITS, SLOT_BITS = 32, 62
 NO_TIME = -(1 << 62)  # earlier than any time
 K1, B = 1.2, 0.35  # BM25: Robertson and Zaragoza 2009, doi:10.1561/1500000019; B measured: .3 to .4 best on short turns
 PRIOR_MESSAGES = 1000  # weight of the language's own word frequencies, in messages, against the space's
+TELLING_TERMS = 10  # a memory with the ten rarest words of a question has lexical 1, however long the question
 STATUSES = ("active", "superseded", "archived", "deleted")
 CLAIM_TYPES = ("unknown", "user_statement", "inference")
 PROFILE_FIELDS = ("name", "traits", "preferences", "notes")
@@ -388,7 +389,8 @@ class Weights:
     dense: likeness of meaning; lexical: share of the question's words found, weighted by rarity; named: the question
     names the speaker; exact: the question is an id or a tag. Without vectors lexical carries the weight of dense.
     recency: half-life in days down to `floor`, pinned episodes stay at 1; importance: 1 to 5; speaker: said by who asks;
-    update: tagged as a correction. `min_relevance`: least weighted mean of dense and lexical; exact hits always pass.
+    update: tagged as a correction. `min_relevance`: least weighted mean of dense and lexical (without
+    vectors: least root of lexical); exact hits always pass.
     Defaults: measured on bench/quality.py (docs/design.md).
     """
 
@@ -402,7 +404,7 @@ class Weights:
     update: float = 0.02
     half_life_days: float = 30.0
     floor: float = 0.25
-    min_relevance: float = 0.12
+    min_relevance: float = 0.25
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -440,6 +442,27 @@ class Episode:
     superseded_by: str
     pinned: bool
     version: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it in the field names that exports and hosts use."""
+        speaker = {"sender_id": self.speaker.id, "sender_name": self.speaker.name} if self.speaker else {"sender_id": "", "sender_name": ""}
+        return {
+            "id": self.id,
+            "content": self.content,
+            "tags": list(self.tags),
+            "importance": self.importance,
+            "timestamp": self.created_at,
+            **speaker,
+            "source": self.source,
+            "status": self.status,
+            "superseded_by": self.superseded_by,
+            "event_at": self.event_at,
+            "valid_from": self.valid_from,
+            "valid_until": self.valid_until,
+            "source_ref": self.source_ref,
+            "claim_type": self.claim_type,
+            "pinned": self.pinned,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -685,6 +708,9 @@ class _File:
         """A short read transaction on this thread's connection. No cursor leaves it."""
         self._check_process()
         with _translated():
+            if (batch := self.batching) is not None:
+                yield batch
+                return
             db = getattr(self._local, "db", None)
             if db is None:
                 db = self._local.db = self.connect(writable=False)
@@ -704,15 +730,46 @@ class _File:
         if self.readonly:
             raise ReadOnly(f"{self.path} is open for reading only")
         job = _Job(work)
-        with self._queue_lock:
-            self._queue.append(job)
-        with self._writer_lock:
-            if not job.done:
-                self._run()
+        if (batch := self.batching) is not None:
+            with _translated():
+                self._run_one(batch, job, alone=False)
+        else:
+            with self._queue_lock:
+                self._queue.append(job)
+            with self._writer_lock:
+                if not job.done:
+                    self._run()
         if job.error is not None:
             raise job.error
         value: T = job.value  # type: ignore[assignment]
         return value
+
+    @property
+    def batching(self) -> apsw.Connection | None:
+        """The writer, while this thread holds it for a batch."""
+        return getattr(self._local, "batch", None)
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
+        """Hold the writer: every write of this thread in the block is part of one transaction."""
+        self._check_process()
+        if self.readonly:
+            raise ReadOnly(f"{self.path} is open for reading only")
+        if self.batching is not None:
+            raise InvalidInput("a batch is open in this thread already")
+        with self._writer_lock, _translated():
+            db = self._writer = self._writer or self.connect(writable=True)
+            db.execute("BEGIN IMMEDIATE")
+            self._local.batch = db
+            try:
+                yield
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+            finally:
+                self._local.batch = None
 
     def _run(self) -> None:
         with self._queue_lock:
@@ -960,8 +1017,8 @@ def _canonical(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _content_hash(content: str) -> bytes:
@@ -1007,21 +1064,21 @@ def _append_audit(db: apsw.Connection, entry: dict[str, Any], detail: Mapping[st
     first = (entry["space"] or 0) << SPACE_BITS
     last = db.execute(
         "SELECT key, hash FROM audit WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1", (first, first + 0xFFFFFFFF)
-    ).fetchone() or (first, "")
-    text = _canonical(detail)
-    row = {**entry, "key": last[0] + 1, "detail": text, "detail_hash": _sha256(text)}
+    ).fetchone() or (first, b"")
+    text = _canonical({name: value for name, value in detail.items() if value not in ("", None, [])})
+    row = {**entry, "key": last[0] + 1, "detail": text, "detail_hash": _digest(text)}
     row["hash"] = _audit_hash(last[1], row)
     db.execute(
-        "INSERT INTO audit (key, id, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash)"
-        " VALUES (:key, :id, :space, :at_us, :operation, :target_type, :target_id, :via, :detail, :detail_hash, :hash)",
+        "INSERT INTO audit (key, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash)"
+        " VALUES (:key, :space, :at_us, :operation, :target_type, :target_id, :via, :detail, :detail_hash, :hash)",
         row,
     )
     return last[0] + 1
 
 
-def _audit_hash(previous: str, row: Mapping[str, Any]) -> str:
-    columns = ("key", "id", "space", "at_us", "operation", "target_type", "target_id", "via", "detail_hash")
-    return _sha256(_canonical([previous, *(row[column] for column in columns)]))
+def _audit_hash(previous: bytes, row: Mapping[str, Any]) -> bytes:
+    columns = ("key", "space", "at_us", "operation", "target_type", "target_id", "via")
+    return _digest(_canonical([previous.hex(), row["detail_hash"].hex(), *(row[column] for column in columns)]))
 
 
 class _Change:
@@ -1049,10 +1106,10 @@ class _Change:
     def new_id(self) -> str:
         return self._space._memory._ids()
 
-    def record(self, target_type: str, target_id: str, summary: str, **metadata: Any) -> None:
+    def record(self, target_type: str, target_id: str, summary: str = "", **metadata: Any) -> None:
+        """Note what was changed. Empty values are left out; an episode's text is not repeated here."""
         speaker = self._space.speaker
         self._entry = {
-            "id": self.new_id(),
             "space": self.session,
             "at_us": self.now_us,
             "operation": self._operation,
@@ -1060,12 +1117,7 @@ class _Change:
             "target_id": target_id,
             "via": self._space.via,
         }
-        self._detail = {
-            "summary": summary[:240],
-            "actor_id": speaker.id if speaker else "",
-            "actor_name": speaker.name if speaker else "",
-            "metadata": metadata,
-        }
+        self._detail = {"summary": summary[:240], "actor_id": speaker.id if speaker else "", **metadata}
 
     def finish(self) -> None:
         _index_edits(self.db, self.cuts)
@@ -1078,14 +1130,14 @@ class _Change:
         row = self.db.execute(
             "SELECT request_hash, result FROM operation WHERE space = ? AND key = ?", (self.session, key)
         ).fetchone()
-        if row and row[0] != _sha256(request):
+        if row and row[0] != _digest(request):
             raise Conflict(f"operation key {_short(key)} was used before for another request; nothing was written")
         return json.loads(row[1]) if row else None
 
     def store(self, key: str, request: str, result: Any) -> None:
         self.db.execute(
             "INSERT INTO operation (space, key, request_hash, result, at_us) VALUES (?, ?, ?, ?, ?)",
-            (self.session, key, _sha256(request), _canonical(result), self.now_us),
+            (self.session, key, _digest(request), _canonical(result), self.now_us),
         )
 
     def speaker(self, space: int) -> int | None:
@@ -1223,6 +1275,19 @@ class Memory:
 
     # -- writing
 
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
+        """Make the writes of this thread in a `with` block one transaction: all are on disk after it, or none.
+
+        For imports: thousands a second. Other writers wait until it ends, so keep a batch to some hundred writes. No
+        embedder is asked inside; vectors are queued for `embed_pending()`.
+        """
+        if self.embedder is not None:
+            with contextlib.suppress(EmbedderError):  # asked now or not at all: vectors stay pending then
+                self._ensure_generation()
+        with self._file.batch():
+            yield
+
     def _write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run work in a write transaction, after taking in what another program edited.
 
@@ -1244,10 +1309,10 @@ class Memory:
             return 0
         edited = _index_edits(db, {})
         for space in spaces:
-            entry = {"id": self._ids(), "space": space, "at_us": self._clock(), "operation": "external_edit"}
+            entry = {"space": space, "at_us": self._clock(), "operation": "external_edit"}
             revised = db.execute("SELECT count(*) FROM revision WHERE audit IS NULL AND space = ?", (space,)).get
             entry |= {"target_type": "space", "target_id": "", "via": "external"}
-            key = _append_audit(db, entry, {"summary": "edited by another program", "metadata": {"revisions": revised}})
+            key = _append_audit(db, entry, {"summary": "edited by another program", "revisions": revised})
             db.execute(
                 "UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL AND space = ?", (key, entry["at_us"], space)
             )
@@ -1265,6 +1330,8 @@ class Memory:
             raise EmbedderError("no embedder is configured")
         with self._calibrating:
             if self._calibration is None:
+                if self._file.batching is not None:
+                    raise EmbedderError("no embedder is asked inside a batch")
                 self._calibration = ltm_models.calibrate(self.embedder)
             return self._calibration
 
@@ -1320,8 +1387,8 @@ class Memory:
         )
 
     def _audit_file(self, db: apsw.Connection, operation: str, target: str, **metadata: Any) -> None:
-        entry = {"id": self._ids(), "space": None, "at_us": self._clock(), "operation": operation, "target_type": "file"}
-        _append_audit(db, {**entry, "target_id": target, "via": "api"}, {"summary": operation, "metadata": metadata})
+        entry = {"space": None, "at_us": self._clock(), "operation": operation, "target_type": "file"}
+        _append_audit(db, {**entry, "target_id": target, "via": "api"}, metadata)
 
     def embed_pending(self, *, progress: Callable[[int, int], None] | None = None) -> EmbedReport:
         """Make the vectors that are missing, in batches; each batch is on disk when the next begins, so it resumes.
@@ -1412,7 +1479,7 @@ class Memory:
         """Vector of a new memory, its generation, and why there is none. A given one is checked and not forgiven."""
         if given is not None:
             vector = self._given(given)
-        elif self.embedder is None:
+        elif self.embedder is None or self._file.batching is not None:
             return None, None, ""
         try:
             generation = self._ensure_generation()
@@ -1427,6 +1494,8 @@ class Memory:
             vector = self._given(given)
         elif self.embedder is None:
             return None, None, "no embedder is configured"
+        elif self._file.batching is not None:
+            return None, None, "no embedder is asked inside a batch"
         if not self._file.distance:
             return None, None, "no vector extension could be loaded"
         try:
@@ -1561,15 +1630,15 @@ _CHECKS = {
 def _check_audit(db: apsw.Connection) -> list[str]:
     """Walk every chain: sequences without a gap, every hash right, every detail (unless erased) the one hashed."""
     columns = "key, id, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash"
-    found, chain, previous = [], None, (0, "")
+    found, chain, previous = [], None, (0, b"")
     for values in db.execute(f"SELECT {columns} FROM audit ORDER BY key"):
         row = dict(zip(columns.split(", "), values, strict=True))
         if row["space"] != chain:
-            chain, previous = row["space"], ((row["space"] or 0) << SPACE_BITS, "")
+            chain, previous = row["space"], ((row["space"] or 0) << SPACE_BITS, b"")
         erased = row["detail"] is None
         if row["key"] != previous[0] + 1 or row["hash"] != _audit_hash(previous[1], row):
             found.append(f"audit entry {row['id']} does not follow the one before it")
-        elif not erased and row["detail_hash"] != _sha256(row["detail"]):
+        elif not erased and row["detail_hash"] != _digest(row["detail"]):
             found.append(f"audit entry {row['id']} was changed")
         previous = (row["key"], row["hash"])
     return found
@@ -1810,12 +1879,11 @@ class Space:
             change.record(
                 "episode",
                 id,
-                draft.columns["content"][:120],
                 tags=list(draft.tags.values()),
                 importance=draft.columns["importance"],
-                supersedes=supersedes,
+                supersedes=list(supersedes),
             )
-        return {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": supersedes}
+        return {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": list(supersedes)}
 
     def _superseded_target(self, change: _Change, id: str, speaker: int | None, twin: tuple[int, str] | None) -> int:
         row = change.db.execute(
@@ -2019,7 +2087,7 @@ def _parse_cursor(cursor: str) -> tuple[int, int]:
 
 # Each signal, 0..1, on `episode e` (and `episode_vector v` where there are vectors). Used twice in the statement, so
 # that what the pool is chosen by is what it is scored by.
-_DENSE = "coalesce(max(0.0, min(1.0, (1.0 - {distance}(v.vector, :vector) - :low) / (:high - :low))), 0.0)"
+_DENSE = "iif(v.vector IS NULL, 0.0, max(0.0, min(1.0, (1.0 - {distance}(v.vector, :vector) - :low) / (:high - :low))))"
 _PLAIN = {
     "named": "coalesce(e.speaker IN (SELECT value FROM json_each(:named)), 0)",
     "recency": "iif(e.pinned, 1.0, max(:floor, pow(0.5, max(0, :now - e.created_us) / :half_life_us)))",
@@ -2037,14 +2105,15 @@ p AS MATERIALIZED (
 -- The question's terms with their weight in this space: its own document frequency, smoothed by how common the word
 -- is in the language. One MATCH a term on postings of this space alone; nothing of another space is even read.
 word AS MATERIALIZED (
-  SELECT '"' || p.id || '_' || (j.value ->> 0) || '"' AS once, '"' || p.id || '+' || (j.value ->> 0) || '"' AS twice,
+  SELECT '"' || p.id || '_' || (j.value ->> 0) || '"' || (j.value ->> 2) AS once,
+    '"' || p.id || '+' || (j.value ->> 0) || '"' AS twice,
     j.value ->> 1 AS prior, p.n AS n
   FROM p CROSS JOIN json_each(:terms) j),
 term AS MATERIALIZED (
   SELECT once, twice, ln(1.0 + (n + :prior_n - df + 0.5) / (df + 0.5)) AS w FROM (
     SELECT once, twice, n, :prior_n * prior + (SELECT count(*) FROM episode_fts f WHERE f.episode_fts MATCH w.once) AS df
     FROM word w)),
-ideal AS MATERIALIZED (SELECT max(1e-9, sum(w)) AS w FROM term),
+ideal AS MATERIALIZED (SELECT max(1e-9, sum(w)) AS w FROM (SELECT w FROM term ORDER BY w DESC LIMIT :telling)),
 lexical AS MATERIALIZED (
   SELECT key, sum(s1) AS s1, sum(s2) AS s2 FROM (
     SELECT f.rowid AS key, t.w AS s1, 0.0 AS s2 FROM term t CROSS JOIN episode_fts f WHERE f.episode_fts MATCH t.once
@@ -2066,18 +2135,12 @@ candidate AS MATERIALIZED (
 -- episode without either is outranked by the whole pool or is in it.
 signal AS MATERIALIZED (
   SELECT e.key, e.created_us, {dense} AS dense,
-    min(1.0, (c.s1 * (:k1 + 1) / (1 + l) + c.s2 * (2 * (:k1 + 1) / (2 + l) - (:k1 + 1) / (1 + l))) / i.w) AS lexical,
+    min(1.0, (c.s1 * (:k1 + 1) / (1 + {length}) + c.s2 * (2 * (:k1 + 1) / (2 + {length}) - (:k1 + 1) / (1 + {length}))) / i.w)
+      AS lexical,
     {plain_named}, c.x AS exact
-  FROM (
-    SELECT c.*, e.key AS found, :k1 * (1 - :b + :b * e.n_terms / p.average) AS l
-    FROM p CROSS JOIN candidate c CROSS JOIN episode e ON e.key = c.key AND e.key BETWEEN p.lo AND p.hi
-    WHERE {eligible}) c
-  CROSS JOIN ideal i CROSS JOIN episode e ON e.key = c.found {vectors}),
-rated AS MATERIALIZED (
-  SELECT *, max(exact, :share_dense * dense + :share_lexical * lexical) AS relevance,
-    :share_dense * dense >= :min_relevance AS is_near,
-    {score} AS score
-  FROM signal)
+  FROM p CROSS JOIN ideal i CROSS JOIN candidate c CROSS JOIN episode e ON e.key = c.key AND e.key BETWEEN p.lo AND p.hi {vectors}
+  WHERE {eligible}),
+rated AS (SELECT *, max(exact, {likeness}) AS relevance, :share_dense * dense >= :min_relevance AS is_near, {score} AS score FROM signal)
 SELECT NULL AS key, (SELECT count(*) FROM rated WHERE relevance >= :min_relevance AND NOT is_near) + {n_near} AS score,
   0 AS relevance, 0 AS dense, 0 AS lexical, 0 AS named, 0 AS exact, 0 AS recency, 0 AS importance, 0 AS speaker, 0 AS "update"
 UNION ALL
@@ -2086,25 +2149,36 @@ SELECT * FROM (
   FROM rated WHERE relevance >= :min_relevance ORDER BY score DESC, created_us DESC, key DESC LIMIT :limit)
 """
 
+# With a threshold: the vectors of the space in one scan, and only what is near enough is looked up and scored.
 _NEAR = """near AS MATERIALIZED (
-  SELECT e.key, e.created_us, {dense} AS dense, {plain} AS plain
-  FROM p CROSS JOIN episode e {vectors} WHERE e.key BETWEEN p.lo AND p.hi AND {eligible}),
-pool AS MATERIALIZED (
-  SELECT key FROM near WHERE :share_dense * dense >= :min_relevance
-  ORDER BY :w_dense * dense + plain DESC, created_us DESC, key DESC LIMIT :limit),"""
+  SELECT e.key, e.created_us, :w_dense * {dense} + {plain} AS score
+  FROM p CROSS JOIN episode_vector v CROSS JOIN episode e ON e.key = v.key & ~(1 << 62)
+  WHERE v.key BETWEEN p.lo | :offset AND p.hi | :offset AND {distance}(v.vector, :vector) <= :reach AND {eligible}),"""
+# Without one every episode takes part, with a vector or not.
+_NEAR_ALL = """near AS MATERIALIZED (
+  SELECT e.key, e.created_us, :w_dense * {dense} + {plain} AS score
+  FROM p CROSS JOIN episode e {vectors} WHERE e.key BETWEEN p.lo AND p.hi AND {eligible}),"""
+_POOL = """
+pool AS MATERIALIZED (SELECT key FROM near ORDER BY score DESC, created_us DESC, key DESC LIMIT :limit),"""
 
 
-def _rank_sql(distance: str, eligible: str, *, near: bool) -> str:
-    """The recall statement. `distance` '' leaves vectors out; `near` False the scan, when nothing can pass by it."""
+def _rank_sql(distance: str, eligible: str, *, threshold: bool) -> str:
+    """The recall statement. `distance` '' leaves vectors out, and the scan with them if there is a `threshold`: then
+    nothing passes but by words and exact matches."""
+    near = bool(distance) or not threshold
     dense = _DENSE.format(distance=distance) if distance else "0.0"
     vectors = "LEFT JOIN episode_vector v ON v.key = e.key | :offset" if distance else ""
     plain = " + ".join(f":w_{name} * {sql}" for name, sql in _PLAIN.items())
     score = "(" + " + ".join(f':w_{name} * "{name}"' for name in SIGNALS) + ") / :w_total"
     named = ", ".join(f'{sql} AS "{name}"' for name, sql in _PLAIN.items())
-    scan = _NEAR.format(dense=dense, plain=plain, vectors=vectors, eligible=eligible) if near else ""
+    scan = (_NEAR if threshold else _NEAR_ALL) + _POOL if near else ""
+    scan = scan.format(distance=distance, dense=dense, plain=plain, vectors=vectors, eligible=eligible)
     pool = "UNION ALL SELECT key, 0.0, 0.0, 0.0 FROM pool" if near else ""
-    n_near = "(SELECT count(*) FROM near WHERE :share_dense * dense >= :min_relevance)" if near else "0"
-    parts = {"near": scan, "pool": pool, "n_near": n_near, "dense": dense, "vectors": vectors, "eligible": eligible}
+    n_near = "(SELECT count(*) FROM near)" if near else "0"
+    length = "(:k1 * (1 - :b + :b * e.n_terms / p.average))"
+    # Alone, the share of words found is a stricter measure than its mean with likeness of meaning: the root aligns them.
+    likeness = ":share_dense * dense + :share_lexical * lexical" if distance else ":share_lexical * sqrt(lexical)"
+    parts = {"length": length, "likeness": likeness, "near": scan, "pool": pool, "n_near": n_near, "dense": dense, "vectors": vectors, "eligible": eligible}
     return _RANK.format(**parts, plain_named=named, score=score)
 
 
@@ -2142,14 +2216,9 @@ class _Search:
         pending = self.space._pending(db, home)
         return Recall(tuple(hits), considered, below, dropped, "", "", tuple(self.truncated), pending, 0.0)
 
-    @property
-    def _has_near(self) -> bool:
-        """Without vectors and with a threshold nothing passes but by words and exact matches: no scan then."""
-        return self.vector is not None or self.weights.min_relevance == 0
-
     def _statement(self, chosen: _Where) -> str:
         distance = self.space._memory._file.distance if self.vector is not None else ""
-        return _rank_sql(distance, chosen.sql, near=self._has_near)
+        return _rank_sql(distance, chosen.sql, threshold=self.weights.min_relevance > 0)
 
     def _values(self, db: apsw.Connection, home: int, chosen: _Where, now: int) -> dict[str, Any]:
         w, generation = self.weights, self.generation
@@ -2159,9 +2228,11 @@ class _Search:
         values["w_total"] = sum(values.values()) or 1.0
         values |= {"share_dense": dense / likeness, "share_lexical": lexical / likeness}
         values |= {"floor": w.floor, "half_life_us": w.half_life_days * 86_400e6, "min_relevance": w.min_relevance}
-        values |= {"k1": K1, "b": B, "prior_n": float(PRIOR_MESSAGES), "now": now, "space": home, "limit": self.limit}
+        values |= {"k1": K1, "b": B, "prior_n": float(PRIOR_MESSAGES), "telling": TELLING_TERMS, "now": now, "space": home, "limit": self.limit}
         if self.vector is not None and generation is not None:
             values |= {"vector": self.vector, "offset": generation.offset, "low": generation.low, "high": generation.high}
+            reach = w.min_relevance / values["share_dense"] if values["share_dense"] else math.inf  # least dense that passes
+            values["reach"] = 1.0 - generation.low - reach * (generation.high - generation.low)
         mentions = ltm_text.mentions(self.text)
         values["exact_id"] = self.text.strip()
         values["exact_tags"] = json.dumps([[form, 1.0 if at == 0 else 0.5] for at, form in enumerate(mentions)])
@@ -2203,7 +2274,7 @@ class _Search:
 
 
 def _json_terms(terms: Sequence[ltm_text.Term]) -> str:
-    return json.dumps([[term.text, term.prior] for term in terms])
+    return json.dumps([[term.text, term.prior, "*" if term.prefix else ""] for term in terms])
 
 
 # ----------------------------------------------------------------------------------------------- profiles

@@ -152,7 +152,7 @@ def calibrate(embedder: Embedder) -> Calibration:
         for j, passage in enumerate(passages):
             (related if i == j else unrelated).append(math.fsum(a * b for a, b in zip(question, passage, strict=True)))
     low, near = math.fsum(unrelated) / len(unrelated), math.fsum(related) / len(related)
-    if not near > low + 1e-6:  # a model that sees no difference: any scale is as good
+    if not near > low + 0.02:  # a model that sees no difference in them: similarity as it is
         near = low + 1.0
     return Calibration(answers[0], mean, low, low + HEADROOM * (near - low))
 

@@ -29,7 +29,7 @@ VERSION = 1  # raise on any change below that alters a cut
 PIECE = 100  # characters: jieba's HMM is super-linear on long odd runs ('王' * 50,000 took 13.2 s whole)
 SYMBOL_TERM = 40  # characters: a longer symbol-bearing run is a path, a blob or noise; its words are indexed alone
 WORD = 64  # characters: a longer run of letters is indexed by its first 64
-QUERY_TERMS = 48  # the rarest are kept; 100,000 OR-ed terms took SQLite 28.9 s
+QUERY_TERMS = 64  # the rarest are kept; 100,000 OR-ed terms took SQLite 28.9 s
 QUERY_CHARS = 4_000  # characters of a query that are read; more is a document, not a question
 SYMBOLS = "_+#.-@$%&/*=~^|:"  # ASCII symbols that may stand inside a term; also the index's token characters
 
@@ -100,23 +100,23 @@ class Cut(NamedTuple):
 def cut(text: str) -> Cut:
     """Cut a text into index terms. Deterministic; linear in the length of the text; never raises.
 
+    Of a run of Chinese: words, pairs of neighbours, and its last character, so that the index holds for every
+    character a term that begins with it. That is how one character alone is found (`Term.prefix`).
+
     >>> sorted(cut('我叫王小明，用 C++').counts)
-    ['c', 'c++', '叫', '叫王', '小', '小明', '我', '我叫', '明', '王', '王小', '王小明', '用']
+    ['c', 'c++', '叫王', '小明', '我叫', '明', '王小', '王小明', '用']
     """
     terms: list[str] = []
-    characters: list[str] = []
+    last: list[str] = []
     for run in _RUN.finditer(normal(text)):
         kind, piece = run.lastgroup, run.group()
-        if kind == "han":
-            terms += _han_terms(piece)
-            characters += piece
-        elif kind == "unspaced":
-            terms += _bigrams(piece)
-            characters += piece
-        else:
+        if kind == "chunk":
             terms += _chunk_terms(piece)
+            continue
+        terms += _han_terms(piece) if kind == "han" else _bigrams(piece)
+        last.append(piece[-1])
     counts = Counter(terms)
-    for character in characters:  # single characters answer one-character queries; they do not count as length
+    for character in last:  # it does not count as length
         counts.setdefault(character, 1)
     return Cut(dict(counts), len(terms))
 
@@ -125,7 +125,7 @@ def _han_terms(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
     words = [word for at in range(0, len(run), PIECE) for word in _jieba().cut_for_search(run[at : at + PIECE])]
-    return [word for word in words if len(word) != 2] + _bigrams(run)
+    return [word for word in words if len(word) > 2] + _bigrams(run)
 
 
 def _bigrams(run: str) -> list[str]:
@@ -170,35 +170,30 @@ def _stem(word: str) -> str:
 
 
 class Term(NamedTuple):
-    """One term of a query and how common it is in the language: `prior` in 0..1, share of messages."""
+    """One term of a query and how common it is in the language: `prior` in 0..1, share of messages.
+    `prefix`: every term that begins with it is meant."""
 
     text: str
     prior: float
+    prefix: bool = False
 
 
 def query_terms(text: str, limit: int = QUERY_TERMS) -> list[Term]:
     """Return the terms to search for, rarest first, at most `limit`. Any text at all; [] when it has none.
 
-    Single characters of a longer run are left out: they are in the index for one-character queries only.
+    Pairs of Chinese characters that are no word of the dictionary come last: most straddle two words. A character
+    that stands alone is asked for as a prefix; as the last of a longer run it is left out.
     """
-    read = text[:QUERY_CHARS]
-    counts = cut(read).counts
-    if any(len(term) > 1 for term in counts):
-        alone = set(_lone_characters(normal(read)))
-        counts = {t: n for t, n in counts.items() if len(t) > 1 or t in alone or t.isascii()}
-    terms = [Term(term, commonness(term)) for term in counts]
-    return sorted(terms, key=lambda t: (t.prior, -len(t.text), t.text))[:limit]
+    read = normal(text[:QUERY_CHARS])
+    runs = [run.group() for run in _RUN.finditer(read) if run.lastgroup != "chunk"]
+    alone = {run for run in runs if len(run) == 1}
+    dropped = {run[-1] for run in runs} - alone
+    terms = [Term(term, commonness(term), term in alone) for term in cut(read).counts if term not in dropped]
+    return sorted(terms, key=lambda t: (_is_straddling(t), t.prior, -len(t.text), t.text))[:limit]
 
 
-def _lone_characters(text: str) -> list[str]:
-    """Characters that stand alone as a word: a run of one, or what jieba leaves single."""
-    lone: list[str] = []
-    for run in _RUN.finditer(text):
-        if run.lastgroup == "chunk":
-            lone += [c for c in run.group() if not c.isalnum()]
-        elif len(run.group()) == 1:
-            lone.append(run.group())
-    return lone
+def _is_straddling(term: Term) -> bool:
+    return len(term.text) == 2 and not term.prior and not term.text.isascii() and term.text.isalpha()
 
 
 def aliases(name: str) -> set[str]:

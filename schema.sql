@@ -177,7 +177,6 @@ CREATE TABLE job (
 -- What was done, by whom, through what. One chain per space (space NULL: the file itself); append-only.
 CREATE TABLE audit (
   key         INTEGER PRIMARY KEY,        -- space << 32 | sequence
-  id          TEXT NOT NULL CONSTRAINT audit_id_unique UNIQUE,
   space       INTEGER REFERENCES space (id),
   at_us       INTEGER NOT NULL,
   operation   TEXT NOT NULL,
@@ -185,12 +184,13 @@ CREATE TABLE audit (
   target_id   TEXT NOT NULL,
   via         TEXT NOT NULL,              -- api, cli, tool, command, console
   detail      TEXT CONSTRAINT audit_detail_json CHECK (detail IS NULL OR json_valid(detail)),  -- canonical JSON; NULL once erased
-  detail_hash TEXT NOT NULL,              -- SHA-256 of detail; outlives it
-  hash        TEXT NOT NULL,              -- SHA-256 over the previous hash and every column above but detail
+  detail_hash BLOB NOT NULL,              -- SHA-256 of detail; outlives it
+  hash        BLOB NOT NULL,              -- SHA-256 over the previous hash and every column above but detail
+  id          TEXT GENERATED ALWAYS AS (lower(substr(hex(hash), 1, 12))) VIRTUAL,
   CONSTRAINT audit_key_in_space CHECK (key >> 32 = coalesce(space, 0))
 ) STRICT;
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
-WHEN NOT (new.detail IS NULL AND new.key = old.key AND new.id = old.id AND new.space IS old.space AND new.at_us = old.at_us
+WHEN NOT (new.detail IS NULL AND new.key = old.key AND new.space IS old.space AND new.at_us = old.at_us
   AND new.operation = old.operation AND new.target_type = old.target_type AND new.target_id = old.target_id
   AND new.via = old.via AND new.detail_hash = old.detail_hash AND new.hash = old.hash)
 BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
@@ -215,7 +215,7 @@ CREATE INDEX revision_audit ON revision (audit) WHERE audit IS NOT NULL;
 CREATE TABLE operation (
   space        INTEGER NOT NULL REFERENCES space (id),
   key          TEXT NOT NULL,
-  request_hash TEXT NOT NULL,             -- SHA-256 of the request: the same key with another request is a conflict
+  request_hash BLOB NOT NULL,             -- SHA-256 of the request: the same key with another request is a conflict
   result       TEXT NOT NULL CONSTRAINT operation_result_json CHECK (json_valid(result)),
   at_us        INTEGER NOT NULL,
   PRIMARY KEY (space, key)
