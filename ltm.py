@@ -99,6 +99,7 @@ NO_TIME = -(1 << 62)  # earlier than any time
 K1, B = 1.2, 0.35  # BM25: Robertson and Zaragoza 2009, doi:10.1561/1500000019; B measured: .3 to .4 best on short turns
 PRIOR_MESSAGES = 1000  # weight of the language's own word frequencies, in messages, against the space's
 TELLING_TERMS = 10  # a memory with the ten rarest words of a question has lexical 1, however long the question
+LEAST_WEIGHT = 0.35  # of the rarest term's weight: below it a term is left out of a search
 STATUSES = ("active", "superseded", "archived", "deleted")
 CLAIM_TYPES = ("unknown", "user_statement", "inference")
 PROFILE_FIELDS = ("name", "traits", "preferences", "notes")
@@ -2109,10 +2110,11 @@ word AS MATERIALIZED (
     '"' || p.id || '+' || (j.value ->> 0) || '"' AS twice,
     j.value ->> 1 AS prior, p.n AS n
   FROM p CROSS JOIN json_each(:terms) j),
-term AS MATERIALIZED (
-  SELECT once, twice, ln(1.0 + (n + :prior_n - df + 0.5) / (df + 0.5)) AS w FROM (
-    SELECT once, twice, n, :prior_n * prior + (SELECT count(*) FROM episode_fts f WHERE f.episode_fts MATCH w.once) AS df
-    FROM word w)),
+counted AS MATERIALIZED (
+  SELECT once, twice, n, :prior_n * prior + (SELECT count(*) FROM episode_fts f WHERE f.episode_fts MATCH w.once) AS df FROM word w),
+weighted AS MATERIALIZED (SELECT once, twice, ln(1.0 + (n + :prior_n - df + 0.5) / (df + 0.5)) AS w FROM counted),
+-- Words that say next to nothing beside the question's rarest are not searched: they match most of the space.
+term AS MATERIALIZED (SELECT * FROM weighted WHERE w >= :least * (SELECT max(w) FROM weighted)),
 ideal AS MATERIALIZED (SELECT max(1e-9, sum(w)) AS w FROM (SELECT w FROM term ORDER BY w DESC LIMIT :telling)),
 lexical AS MATERIALIZED (
   SELECT key, sum(s1) AS s1, sum(s2) AS s2 FROM (
@@ -2228,7 +2230,7 @@ class _Search:
         values["w_total"] = sum(values.values()) or 1.0
         values |= {"share_dense": dense / likeness, "share_lexical": lexical / likeness}
         values |= {"floor": w.floor, "half_life_us": w.half_life_days * 86_400e6, "min_relevance": w.min_relevance}
-        values |= {"k1": K1, "b": B, "prior_n": float(PRIOR_MESSAGES), "telling": TELLING_TERMS, "now": now, "space": home, "limit": self.limit}
+        values |= {"k1": K1, "b": B, "prior_n": float(PRIOR_MESSAGES), "telling": TELLING_TERMS, "least": LEAST_WEIGHT, "now": now, "space": home, "limit": self.limit}
         if self.vector is not None and generation is not None:
             values |= {"vector": self.vector, "offset": generation.offset, "low": generation.low, "high": generation.high}
             reach = w.min_relevance / values["share_dense"] if values["share_dense"] else math.inf  # least dense that passes
