@@ -100,6 +100,7 @@ K1, B = 1.2, 0.35  # BM25: Robertson and Zaragoza 2009, doi:10.1561/1500000019; 
 PRIOR_MESSAGES = 1000  # weight of the language's own word frequencies, in messages, against the space's
 TELLING_TERMS = 10  # a memory with the ten rarest words of a question has lexical 1, however long the question
 LEAST_WEIGHT = 0.35  # of the rarest term's weight: below it a term is left out of a search
+HASH_BYTES = 8  # of the form in which texts are compared; equal hashes are compared in full
 STATUSES = ("active", "superseded", "archived", "deleted")
 CLAIM_TYPES = ("unknown", "user_statement", "inference")
 PROFILE_FIELDS = ("name", "traits", "preferences", "notes")
@@ -1023,7 +1024,7 @@ def _digest(text: str) -> bytes:
 
 
 def _content_hash(content: str) -> bytes:
-    return hashlib.blake2b(ltm_text.duplicate_form(content).encode(), digest_size=16).digest()
+    return hashlib.blake2b(ltm_text.duplicate_form(content).encode(), digest_size=HASH_BYTES).digest()
 
 
 def _terms_row(space: int, cut: ltm_text.Cut) -> str:
@@ -1043,7 +1044,7 @@ def _index(db: apsw.Connection, key: int, cuts: Mapping[str, ltm_text.Cut]) -> N
     db.execute("INSERT INTO episode_fts (rowid, terms) VALUES (?, ?)", (key, _terms_row(space, cut)))
     if cut.length != n_terms:
         db.execute("UPDATE episode SET n_terms = ? WHERE key = ?", (cut.length, key))
-    if content_hash != (wanted := _content_hash(content)):  # OR IGNORE: another program may have made a duplicate
+    if content_hash != (wanted := _content_hash(content)):  # OR IGNORE: another active episode may have it
         db.execute("UPDATE OR IGNORE episode SET content_hash = ? WHERE key = ?", (wanted, key))
     db.execute(
         "INSERT OR IGNORE INTO job (kind, target) SELECT 'embed', :key WHERE NOT EXISTS (SELECT 1 FROM episode_vector"
@@ -1067,19 +1068,19 @@ def _append_audit(db: apsw.Connection, entry: dict[str, Any], detail: Mapping[st
         "SELECT key, hash FROM audit WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1", (first, first + 0xFFFFFFFF)
     ).fetchone() or (first, b"")
     text = _canonical({name: value for name, value in detail.items() if value not in ("", None, [])})
-    row = {**entry, "key": last[0] + 1, "detail": text, "detail_hash": _digest(text)}
-    row["hash"] = _audit_hash(last[1], row)
+    row = {**entry, "key": last[0] + 1, "detail": text}
+    row["hash"] = _audit_hash(last[1], _digest(text), row)
     db.execute(
-        "INSERT INTO audit (key, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash)"
-        " VALUES (:key, :space, :at_us, :operation, :target_type, :target_id, :via, :detail, :detail_hash, :hash)",
+        "INSERT INTO audit (key, space, at_us, operation, target_type, target_id, via, detail, hash)"
+        " VALUES (:key, :space, :at_us, :operation, :target_type, :target_id, :via, :detail, :hash)",
         row,
     )
     return last[0] + 1
 
 
-def _audit_hash(previous: bytes, row: Mapping[str, Any]) -> bytes:
+def _audit_hash(previous: bytes, detail_hash: bytes, row: Mapping[str, Any]) -> bytes:
     columns = ("key", "space", "at_us", "operation", "target_type", "target_id", "via")
-    return _digest(_canonical([previous.hex(), row["detail_hash"].hex(), *(row[column] for column in columns)]))
+    return _digest(_canonical([previous.hex(), detail_hash.hex(), *(row[column] for column in columns)]))
 
 
 class _Change:
@@ -1629,18 +1630,16 @@ _CHECKS = {
 
 
 def _check_audit(db: apsw.Connection) -> list[str]:
-    """Walk every chain: sequences without a gap, every hash right, every detail (unless erased) the one hashed."""
+    """Walk every chain: sequences without a gap, every hash right. An erased detail is known by the hash it left."""
     columns = "key, id, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash"
     found, chain, previous = [], None, (0, b"")
     for values in db.execute(f"SELECT {columns} FROM audit ORDER BY key"):
         row = dict(zip(columns.split(", "), values, strict=True))
         if row["space"] != chain:
             chain, previous = row["space"], ((row["space"] or 0) << SPACE_BITS, b"")
-        erased = row["detail"] is None
-        if row["key"] != previous[0] + 1 or row["hash"] != _audit_hash(previous[1], row):
-            found.append(f"audit entry {row['id']} does not follow the one before it")
-        elif not erased and row["detail_hash"] != _digest(row["detail"]):
-            found.append(f"audit entry {row['id']} was changed")
+        detail_hash = row["detail_hash"] if row["detail"] is None else _digest(row["detail"])
+        if row["key"] != previous[0] + 1 or row["hash"] != _audit_hash(previous[1], detail_hash, row):
+            found.append(f"audit entry {row['id']} was changed or does not follow the one before it")
         previous = (row["key"], row["hash"])
     return found
 
@@ -1866,10 +1865,14 @@ class Space:
     ) -> dict[str, Any]:
         db, home = change.db, change.home
         speaker = change.speaker(home)
-        twin = db.execute(
-            "SELECT key, id FROM episode WHERE space = ? AND coalesce(speaker, 0) = ? AND content_hash = ? AND status = 'active'",
+        row = db.execute(
+            "SELECT key, id, content FROM episode"
+            " WHERE space = ? AND coalesce(speaker, 0) = ? AND content_hash = ? AND status = 'active'",
             (home, speaker or 0, draft.columns["content_hash"]),
         ).fetchone()
+        twin = row[:2] if row else None
+        if row and ltm_text.duplicate_form(row[2]) != ltm_text.duplicate_form(draft.columns["content"]):
+            twin, draft = None, draft._replace(columns={**draft.columns, "content_hash": b""})  # one chance in 2**64
         targets = [self._superseded_target(change, id, speaker, twin) for id in supersedes]
         key, id = twin or self._insert(change, draft, speaker, vector, generation)
         for target in targets:
@@ -1880,8 +1883,6 @@ class Space:
             change.record(
                 "episode",
                 id,
-                tags=list(draft.tags.values()),
-                importance=draft.columns["importance"],
                 supersedes=list(supersedes),
             )
         return {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": list(supersedes)}

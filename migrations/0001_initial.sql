@@ -105,6 +105,7 @@ CREATE INDEX episode_tag_folded ON episode_tag (folded, key);
 CREATE VIRTUAL TABLE episode_fts USING fts5 (
   terms, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_+#.-@$%&/*=~^|:'"
 );
+INSERT INTO episode_fts (episode_fts, rank) VALUES ('automerge', 2);
 CREATE TABLE embedder (
   id          INTEGER PRIMARY KEY,
   fingerprint TEXT NOT NULL,
@@ -145,7 +146,7 @@ CREATE TABLE audit (
   target_id   TEXT NOT NULL,
   via         TEXT NOT NULL,
   detail      TEXT CONSTRAINT audit_detail_json CHECK (detail IS NULL OR json_valid(detail)),
-  detail_hash BLOB NOT NULL,
+  detail_hash BLOB CONSTRAINT audit_detail_or_hash CHECK ((detail IS NULL) = (detail_hash IS NOT NULL)),
   hash        BLOB NOT NULL,
   id          TEXT GENERATED ALWAYS AS (lower(substr(hex(hash), 1, 12))) VIRTUAL,
   CONSTRAINT audit_key_in_space CHECK (key >> 32 = coalesce(space, 0))
@@ -153,7 +154,7 @@ CREATE TABLE audit (
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 WHEN NOT (new.detail IS NULL AND new.key = old.key AND new.space IS old.space AND new.at_us = old.at_us
   AND new.operation = old.operation AND new.target_type = old.target_type AND new.target_id = old.target_id
-  AND new.via = old.via AND new.detail_hash = old.detail_hash AND new.hash = old.hash)
+  AND new.via = old.via AND new.hash = old.hash)
 BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
 BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
