@@ -101,6 +101,7 @@ PRIOR_MESSAGES = 1000  # weight of the language's own word frequencies, in messa
 TELLING_TERMS = 10  # a memory with the ten rarest words of a question has lexical 1, however long the question
 LEAST_WEIGHT = 0.35  # of the rarest term's weight: below it a term is left out of a search
 HASH_BYTES = 8  # of the form in which texts are compared; equal hashes are compared in full
+PART_MATCH = 0.25  # exactness of a tag that is a part of the question; the whole question has 1
 STATUSES = ("active", "superseded", "archived", "deleted")
 CLAIM_TYPES = ("unknown", "user_statement", "inference")
 PROFILE_FIELDS = ("name", "traits", "preferences", "notes")
@@ -399,7 +400,7 @@ class Weights:
     dense: float = 0.45
     lexical: float = 0.55
     named: float = 0.10
-    exact: float = 0.50
+    exact: float = 1.20
     recency: float = 0.03
     importance: float = 0.03
     speaker: float = 0.02
@@ -1682,13 +1683,13 @@ def _where(db: apsw.Connection, space: int, where: Filter, now_us: int, *, drop_
         conditions["speaker"] = "+e.speaker IN (SELECT value FROM json_each(:speakers))"
         values["speakers"] = json.dumps(_find_speakers(db, space, where))
     if where.source is not None:
-        conditions["source"], values["source"] = "e.source = :source", where.source
+        conditions["source"], values["source"] = "+e.source = :source", where.source
     if where.after is not None:
         conditions["after"], values["after"] = "+e.created_us >= :after", where.after
     if where.before is not None:
         conditions["before"], values["before"] = "+e.created_us <= :before", where.before
     if where.importance_min > 1:
-        conditions["importance"], values["importance"] = "e.importance >= :importance", where.importance_min
+        conditions["importance"], values["importance"] = "+e.importance >= :importance", where.importance_min
     if where.tags:
         folded = sorted({_fold_tag(tag) for tag in where.tags})
         conditions["tags"] = (
@@ -2204,7 +2205,7 @@ class _Search:
             self.truncated.append(f"only the {ltm_text.QUERY_TERMS} rarest terms of the query were searched")
         sql, values = self._statement(chosen), self._values(db, home, chosen, now)
         deadline = time.monotonic() + RECALL_SECONDS
-        db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+        db.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
         try:
             rows = db.execute(sql, {**values, "terms": _json_terms(terms)}).fetchall()
         except apsw.InterruptError:
@@ -2235,10 +2236,11 @@ class _Search:
         if self.vector is not None and generation is not None:
             values |= {"vector": self.vector, "offset": generation.offset, "low": generation.low, "high": generation.high}
             reach = w.min_relevance / values["share_dense"] if values["share_dense"] else math.inf  # least dense that passes
-            values["reach"] = 1.0 - generation.low - reach * (generation.high - generation.low)
+            distance = 1.0 - generation.low - reach * (generation.high - generation.low) if reach <= 1 else -1.0
+            values["reach"] = distance
         mentions = ltm_text.mentions(self.text)
         values["exact_id"] = self.text.strip()
-        values["exact_tags"] = json.dumps([[form, 1.0 if at == 0 else 0.5] for at, form in enumerate(mentions)])
+        values["exact_tags"] = json.dumps([[form, 1.0 if at == 0 else PART_MATCH] for at, form in enumerate(mentions)])
         sql = "SELECT DISTINCT a.speaker FROM json_each(?) j CROSS JOIN speaker_alias a ON a.space = ? AND a.alias = j.value"
         values["named"] = json.dumps([id for (id,) in db.execute(sql, (json.dumps(mentions), home))])
         me = self.space.speaker
