@@ -215,10 +215,7 @@ def to_us(value: str | datetime | int, what: str = "time", *, zone_required: boo
         if zone_required:
             raise InvalidInput(f"{what} {_short(value)} has no time zone; write it like 2026-12-08T09:00:00+08:00")
         moment = moment.replace(tzinfo=timezone.utc)
-    try:
-        return (moment - _EPOCH) // timedelta(microseconds=1)
-    except OverflowError as error:
-        raise InvalidInput(f"{what} {_short(value)} is out of range") from error
+    return _in_range((moment - _EPOCH) // timedelta(microseconds=1), what)
 
 
 def _parse_iso(value: object, what: str) -> datetime:
@@ -379,7 +376,7 @@ class Filter:
             raise InvalidInput(f"tags must be a list of texts, not {_short(self.tags)}")
         for name in ("speaker_id", "speaker_name", "source"):
             if getattr(self, name) is not None:
-                _text(getattr(self, name), name, REF_CHARS)
+                object.__setattr__(self, name, _text(getattr(self, name), name, REF_CHARS))
         for name in ("after", "before", "at"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, to_us(getattr(self, name), name, zone_required=False))
@@ -997,7 +994,7 @@ def _open_file(name: str, readonly: bool, vfs: str | None) -> _File:
     file = _File(name, readonly=readonly, vfs=vfs)
     try:
         file.prepare()
-    except StorageError:
+    except (StorageError, ReadOnly):
         file.close()
         log = Path(name + "-wal")
         if not (readonly and exists) or (log.exists() and log.stat().st_size):
@@ -1523,13 +1520,16 @@ class Memory:
 
     # -- index
 
-    def _ensure_index(self) -> None:
+    def _ensure_index(self, *, writing: bool = False) -> None:
         """Reindex a file that was indexed by another version of the word cutter; once per process."""
         if self._indexed:
             return
         with self._file.read() as db:
             stored = db.execute("SELECT value FROM setting WHERE space = 0 AND name = 'text_fingerprint'").get
             left = db.execute("SELECT EXISTS (SELECT 1 FROM stale)").get
+            empty = not db.execute("SELECT EXISTS (SELECT 1 FROM episode)").get
+        if empty and not writing:  # a question to an empty file writes nothing
+            return
         if (stored != ltm_text.fingerprint() or left) and not self._file.readonly:
             self.reindex(resume=stored == ltm_text.fingerprint())
         self._indexed = True
@@ -1796,7 +1796,7 @@ class Space:
     def _change(self, operation: str, work: Callable[[_Change], T], key: str | None, request: Any) -> tuple[T, bool]:
         """Run one operation; return its result (JSON) and whether it is the stored one of an earlier call."""
         if key is not None:
-            _text(key, "operation_key", REF_CHARS, empty=False)
+            key = _text(key, "operation_key", REF_CHARS, empty=False)
         wanted = _canonical([operation, request])
 
         def transaction(db: apsw.Connection) -> tuple[T, bool]:
@@ -1844,16 +1844,17 @@ class Space:
         draft = _draft(content, tags, importance, details)
         if isinstance(supersedes, str) or not all(isinstance(id, str) for id in supersedes):
             raise InvalidInput(f"supersedes must be a list of episode ids, not {_short(supersedes)}")
-        self._memory._ensure_index()
+        supersedes = [ltm_text.storable(id)[0] for id in dict.fromkeys(supersedes)]
+        self._memory._ensure_index(writing=True)
         cuts = {draft.columns["content"]: ltm_text.cut(draft.columns["content"])}
         named = f"{self.speaker.name}: " if self.speaker and self.speaker.name else ""
         packed, generation, problem = self._memory._passage_vector(named + draft.columns["content"], vector)
 
         def work(change: _Change) -> dict[str, Any]:
             change.cuts = cuts
-            return self._remember(change, draft, list(dict.fromkeys(supersedes)), packed, generation)
+            return self._remember(change, draft, supersedes, packed, generation)
 
-        request = [{**draft.columns, "content_hash": draft.columns["content_hash"].hex()}, draft.tags, list(supersedes)]
+        request = [{**draft.columns, "content_hash": draft.columns["content_hash"].hex()}, draft.tags, supersedes]
         request.append(self.speaker.id if self.speaker else None)
         result, repeated = self._change("remember", work, operation_key, request)
         outcome = "repeated" if repeated else result["outcome"]
@@ -2303,6 +2304,8 @@ class Profiles:
 
     def history(self, subject: Literal["session", "speaker"] = "session", field: str | None = None) -> list[Fact]:
         """Every value a field has had (all fields if None), oldest first, with what became of it."""
+        if field is not None and field not in PROFILE_FIELDS:
+            raise InvalidInput(f"field must be one of {', '.join(PROFILE_FIELDS)}, not {_short(field)}")
         sql = """
             SELECT field, slot, value, status, reason, confidence, created_us, ended_us FROM profile_fact
             WHERE space = ? AND coalesce(speaker, 0) = ? AND (?3 IS NULL OR field = ?3) ORDER BY id"""

@@ -1,0 +1,368 @@
+"""The file: opening in every state, several processes at once, other programs, backups, the schema as written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import ltm
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from .conftest import ALICE, GROUP, texts
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def structure(sql: str) -> dict[str, str]:
+    """Every object of a schema, without comments and spacing."""
+    db = apsw.Connection(":memory:")
+    db.execute(sql)
+    return stored(db)
+
+
+def stored(db: apsw.Connection) -> dict[str, str]:
+    rows = db.execute("SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema ORDER BY 1")
+    return {name: re.sub(r"\s+", " ", re.sub(r"--[^\n]*", "", text)).strip() for name, text in rows}
+
+
+def test_schema_sql_is_what_the_migrations_build(snapshot: SnapshotAssertion) -> None:
+    migrated = structure(";".join(ltm._migrations()))
+    assert structure((ROOT / "schema.sql").read_text()) == migrated
+    assert migrated == snapshot(name="schema")
+
+
+def test_every_table_is_strict_and_every_check_is_named() -> None:
+    for name, sql in structure((ROOT / "schema.sql").read_text()).items():
+        if name.startswith("table ") and "episode_fts" not in name and not name.endswith("sqlite_sequence"):
+            assert "STRICT" in sql, name
+        assert not re.search(r"(?<!CONSTRAINT )(?<!\w )\bCHECK\b", re.sub(r"CONSTRAINT \w+ CHECK", "", sql)), name
+
+
+def test_a_new_file_is_wal_with_our_id(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    memory = opened(tmp_path / "a.db")
+    with memory._file.read() as db:
+        assert db.execute("PRAGMA journal_mode").get == "wal"
+        assert db.execute("PRAGMA application_id").get == ltm.APPLICATION_ID
+        assert db.execute("PRAGMA page_size").get == ltm.PAGE_SIZE
+        assert db.execute("PRAGMA synchronous").get == 2
+        assert db.execute("PRAGMA secure_delete").get == 1
+        assert db.execute("PRAGMA foreign_keys").get == 1
+
+
+def test_an_existing_file_is_opened_with_what_it_holds(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "记忆 with space.db"
+    with opened(path) as memory:
+        id = memory.space(GROUP, speaker=ALICE).remember("kept").id
+    assert not Path(f"{path}-wal").exists()
+    assert opened(path).space(GROUP).get(id).content == "kept"
+
+
+def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    opened(path).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(ltm.SchemaTooNew, match="99"):
+        ltm.open(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["other database", "text", "other application", "folder"])
+def test_what_is_not_ours_is_refused_and_left_alone(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.db"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "text":
+        path.write_text("not a database, but long enough to have a header of sixteen bytes and more\n" * 20)
+    else:
+        db = sqlite3.connect(path)
+        db.executescript("CREATE TABLE t (a)" if kind == "other database" else "PRAGMA application_id = 77; CREATE TABLE t (a)")
+        db.close()
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(ltm.NotAMemory, match="x.db"):
+        ltm.open(path)
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_an_older_file_is_copied_and_migrated(tmp_path: Path, opened: Callable[..., ltm.Memory], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        memory.space(GROUP, speaker=ALICE).remember("from before")
+    steps = [*ltm._migrations(), "CREATE TABLE later (a INTEGER) STRICT; INSERT INTO later VALUES (1)"]
+    monkeypatch.setattr(ltm, "_migrations", lambda: steps)
+    memory = opened(path)
+    assert texts(memory.space(GROUP).recall("from before")) == ["from before"]
+    copy = Path(f"{path}.v1.bak")
+    assert any(copy.name in warning for warning in memory.warnings)
+    db = sqlite3.connect(copy)
+    assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    assert db.execute("SELECT content FROM episode").fetchall() == [("from before",)]
+    db.close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path, opened: Callable[..., ltm.Memory], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.db"
+    opened(path).close()
+    steps = [*ltm._migrations(), "CREATE TABLE later (a INTEGER) STRICT; INSERT INTO missing VALUES (1)"]
+    monkeypatch.setattr(ltm, "_migrations", lambda: steps)
+    with pytest.raises(apsw.SQLError):
+        ltm.open(path)
+    monkeypatch.undo()
+    with opened(path)._file.read() as db:
+        assert db.execute("PRAGMA user_version").get == 1
+        assert not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'later'").get
+
+
+def test_read_only_reads_and_refuses_to_write(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        memory.space(GROUP, speaker=ALICE).remember("kept")
+    reader = opened(path, readonly=True)
+    assert texts(reader.space(GROUP).recall("kept")) == ["kept"]
+    with pytest.raises(ltm.ReadOnly):
+        reader.space(GROUP).remember("no")
+    with pytest.raises(ltm.StorageError):
+        ltm.open(tmp_path / "none.db", readonly=True)
+
+
+UNPRIVILEGED = (  # what lies in root's folders is loaded before the rights are dropped
+    "import os, sys; sys.path[:0] = {path!r}; import apsw, apsw.sqlite_extra, sqlite_vec, encodings.idna, ltm\n"
+    "ltm.warm_up(); ltm.ltm_text.fingerprint(); ltm.open(':memory:').close(); os.setuid(65534)\n"
+)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.getuid() != 0, reason="needs root to drop its rights")
+@pytest.mark.parametrize("protect", ["file", "folder"])
+def test_a_write_protected_file_is_read_and_says_so(tmp_path: Path, opened: Callable[..., ltm.Memory], protect: str) -> None:
+    folder = Path("/var/tmp") / f"ltm-test-{os.getpid()}-{protect}"
+    folder.mkdir(mode=0o755)
+    try:
+        path = folder / "a.db"
+        with opened(path) as memory:
+            memory.space(GROUP, speaker=ALICE).remember("kept")
+        path.chmod(0o444)
+        script = UNPRIVILEGED.format(path=sys.path) + (
+            f"m = ltm.open({str(path)!r}); s = m.space(ltm.Scope('b1', 'group', '7'))\n"
+            "print([h.episode.content for h in s.recall('kept')], m.readonly, m.warnings)\n"
+            "try: s.remember('x')\nexcept ltm.ReadOnly as e: print('refused')"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert "['kept'] True" in done.stdout, done.stderr
+        assert "write-protected" in done.stdout
+        assert "refused" in done.stdout
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_where_wal_is_impossible_it_falls_back_and_says_so(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    memory = opened(tmp_path / "a.db", vfs="unix-dotfile")  # a VFS without shared memory
+    assert any("write-ahead logging is not possible" in warning for warning in memory.warnings)
+    space = memory.space(GROUP, speaker=ALICE)
+    space.remember("kept")
+    assert texts(space.recall("kept")) == ["kept"]
+
+
+@pytest.mark.parametrize("path", ["", "/nonexistent/folder/a.db"])
+def test_paths_that_cannot_be_are_clear_errors(path: str) -> None:
+    with pytest.raises(ltm.LtmError, match=r"empty|does not exist"):
+        ltm.open(path)
+
+
+def test_a_closed_memory_says_so(tmp_path: Path) -> None:
+    memory = ltm.open(tmp_path / "a.db")
+    memory.close()
+    memory.close()
+    with pytest.raises(ltm.InvalidInput, match="closed"):
+        memory.space(GROUP).recall("x")
+
+
+def test_several_processes_may_make_a_file_at_the_same_moment(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    script = (
+        f"import sys, time; sys.path[:0] = {sys.path!r}\nimport apsw, ltm\n"
+        "while time.time() < float(sys.argv[2]): pass\n"
+        f"with ltm.open({str(path)!r}) as m: m.space(ltm.Scope('b', 'group', '1'), speaker=ltm.Speaker('u')).remember('from ' + sys.argv[1])"
+    )
+    import time
+
+    start = str(time.time() + 1.5)
+    processes = [subprocess.Popen([sys.executable, "-c", script, str(n), start], stderr=subprocess.PIPE, text=True) for n in range(6)]
+    for process in processes:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    with ltm.open(path) as memory:
+        assert memory.space(ltm.Scope("b", "group", "1")).list().total == 6
+        assert memory.check() == []
+
+
+def shell(path: Path, sql: str) -> str:
+    """Run the plain SQLite of the standard library: no extension, no function of ours, foreign keys off."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        rows = db.execute(sql).fetchall()
+        db.commit()
+    return repr(rows)
+
+
+def test_a_plain_sqlite_reads_edits_and_deletes_and_the_next_open_repairs(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    with opened(path, embedder=ltm.HashEmbedder(32)) as memory:
+        space = memory.space(GROUP, speaker=ALICE)
+        ids = [space.remember(text, tags=["t"]).id for text in ("red apple", "green pear", "blue plum")]
+        ids.append(space.remember("red apple pie", supersedes=[ids[0]]).id)
+    assert "'green pear'" in shell(path, "SELECT id, speaker, content FROM memory WHERE status = 'active'")
+    shell(path, f"DELETE FROM episode WHERE id = '{ids[1]}'")
+    shell(path, f"UPDATE episode SET content = 'violet fig' WHERE id = '{ids[2]}'")
+    shell(path, f"DELETE FROM episode WHERE id = '{ids[3]}'")  # a successor: the old one keeps no dangling reference
+    memory = opened(path, embedder=ltm.HashEmbedder(32))
+    assert any("another program" in warning for warning in memory.warnings)
+    assert memory.check() == []
+    space = memory.space(GROUP, speaker=ALICE)
+    assert texts(space.recall("pear")) == []
+    assert texts(space.recall("plum")) == []
+    assert texts(space.recall("fig")) == ["violet fig"]
+    assert space.get(ids[0]).superseded_by == ""
+    assert space.pending() == 1
+    with memory._file.read() as db:
+        assert db.execute("SELECT operation, via FROM audit WHERE space = 1 ORDER BY key DESC LIMIT 1").fetchone() == ("external_edit", "external")
+        assert db.execute("SELECT count(*) FROM revision WHERE audit IS NULL").get == 0
+
+
+def test_edits_by_another_program_are_taken_in_while_the_file_is_open(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    memory = opened(path)
+    space = memory.space(GROUP, speaker=ALICE)
+    id = space.remember("red apple").id
+    shell(path, f"DELETE FROM episode WHERE id = '{id}'")
+    assert space.find(id) is None
+    assert texts(space.recall("apple")) == []
+    space.remember("green pear")
+    assert memory.check() == []
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 shell on this machine")
+def test_the_sqlite3_shell_itself_can_delete(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        id = memory.space(GROUP, speaker=ALICE).remember("red apple").id
+    done = subprocess.run(
+        ["sqlite3", str(path), f"SELECT content FROM memory; DELETE FROM episode WHERE id = '{id}'; PRAGMA integrity_check"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[0] == "red apple", done.stderr
+    memory = opened(path)
+    assert memory.space(GROUP).list().total == 0
+    assert memory.check() == []
+
+
+def test_the_audit_cannot_be_rewritten(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    memory = opened(tmp_path / "a.db")
+    memory.space(GROUP, speaker=ALICE).remember("x")
+    for sql in ("UPDATE audit SET operation = 'y'", "DELETE FROM audit", "UPDATE audit SET detail = '{}'"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            shell(tmp_path / "a.db", sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["UPDATE audit SET operation = 'forged' WHERE key = (SELECT min(key) FROM audit WHERE space = 1)",
+     "DELETE FROM audit WHERE key = (SELECT min(key) FROM audit WHERE space = 1)",
+     "UPDATE audit SET detail = '{\"summary\":\"forged\"}' WHERE key = (SELECT max(key) FROM audit WHERE space = 1)"],
+)  # fmt: skip
+def test_check_finds_a_forged_audit(tmp_path: Path, sql: str) -> None:
+    path = tmp_path / "a.db"
+    with ltm.open(path) as memory:
+        for n in range(3):
+            memory.space(GROUP, speaker=ALICE).remember(f"x{n}")
+    shell(path, "DROP TRIGGER audit_no_update")
+    shell(path, "DROP TRIGGER audit_no_delete")
+    shell(path, sql)
+    with ltm.open(path) as memory:
+        assert any("audit entry" in problem for problem in memory.check())
+
+
+def test_backup_is_whole_checked_and_never_overwrites_unasked(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    memory = opened(tmp_path / "a.db")
+    space = memory.space(GROUP, speaker=ALICE)
+    space.remember("not yet checkpointed")
+    target = memory.backup(tmp_path / "copy.db")
+    with pytest.raises(ltm.Conflict, match=r"copy\.db"):
+        memory.backup(target)
+    space.remember("later")
+    memory.backup(target, overwrite=True)
+    with pytest.raises(ltm.InvalidInput):
+        memory.backup(tmp_path / "a.db", overwrite=True)
+    with pytest.raises(ltm.StorageError):
+        memory.backup(tmp_path / "no" / "copy.db")
+    copy = opened(target)
+    assert texts(copy.space(GROUP).recall("checkpointed later")) == ["later", "not yet checkpointed"]
+    assert sorted(path.name for path in tmp_path.iterdir() if "tmp" in path.name) == []
+
+
+def test_a_damaged_file_is_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with ltm.open(path) as memory, memory.batch():
+        for n in range(500):
+            memory.space(GROUP, speaker=ALICE).remember(f"row {n} " + "x" * 200)
+    data = bytearray(path.read_bytes())
+    for page in range(3, len(data) // 8192):
+        data[page * 8192 : page * 8192 + 100] = b"\xff" * 100
+    path.write_bytes(data)
+    with pytest.raises(ltm.LtmError), ltm.open(path) as memory:
+        memory.space(GROUP).recall("row")
+        memory.space(GROUP).remember("y")
+
+
+def test_import_is_light() -> None:
+    """Nothing native or slow at `import ltm`."""
+    script = f"import sys; sys.path[:0] = {sys.path!r}; import ltm; print(sorted({{'apsw', 'pydantic', 'jieba', 'numpy', 'sqlite_vec', 'opencc'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_both_distance_functions_agree() -> None:
+    import struct
+
+    import sqlite_vec
+    from apsw import sqlite_extra
+
+    db = apsw.Connection(":memory:")
+    if not sqlite_extra.has("vec1"):
+        pytest.skip("this apsw has no vec1")
+    sqlite_extra.load(db, "vec1")
+    db.enable_load_extension(True)
+    db.load_extension(sqlite_vec.loadable_path())
+    import random
+
+    rng = random.Random(1)
+    for _ in range(200):
+        one, two = (struct.pack("384f", *(rng.gauss(0, 1) for _ in range(384))) for _ in range(2))
+        a, b = db.execute("SELECT vec1_cos_distance(?1, ?2), vec_distance_cosine(?1, ?2)", (one, two)).fetchone()
+        assert a == pytest.approx(b, abs=1e-6)
+
+
+@pytest.mark.parametrize("missing", ["vec1", "both"])
+def test_without_vec1_or_without_any_vector_extension(missing: str, monkeypatch: pytest.MonkeyPatch, opened: Callable[..., ltm.Memory]) -> None:
+    from apsw import sqlite_extra
+
+    monkeypatch.setattr(sqlite_extra, "load", lambda *_: (_ for _ in ()).throw(sqlite_extra.NotAvailable("gone")))
+    if missing == "both":
+        monkeypatch.setitem(sys.modules, "sqlite_vec", None)
+    memory = opened(embedder=ltm.HashEmbedder(32))
+    space = memory.space(GROUP, speaker=ALICE)
+    space.remember("red apple")
+    found = space.recall("apple")
+    assert texts(found) == ["red apple"]
+    assert found.mode == ("lexical" if missing == "both" else "hybrid")
+    assert ("extension" in found.reason) == (missing == "both")
