@@ -1869,7 +1869,7 @@ class Space:
         speaker = change.speaker(home)
         row = db.execute(
             "SELECT key, id, content FROM episode"
-            " WHERE space = ? AND coalesce(speaker, 0) = ? AND content_hash = ? AND status = 'active'",
+            " WHERE space = ? AND coalesce(speaker, 0) = ? AND content_hash = ? AND status = 'active' AND content_hash <> x''",
             (home, speaker or 0, draft.columns["content_hash"]),
         ).fetchone()
         twin = row[:2] if row else None

@@ -433,3 +433,41 @@ def test_hostile_text_in_any_argument_is_taken_or_refused_by_name(memory: ltm.Me
             call()
         except ltm.LtmError as error:
             assert str(error)
+
+
+def test_no_write_costs_more_in_a_large_space(memory: ltm.Memory, space: ltm.Space) -> None:
+    """Counted in steps of SQLite's machine: a lookup that misses its index shows at once."""
+
+    def steps(call: Callable[[], Any]) -> int:
+        count = [0]
+
+        def step() -> bool:
+            count[0] += 1
+            return False
+
+        for db in memory._file._all:
+            db.set_progress_handler(step, 1)
+        call()
+        for db in memory._file._all:
+            db.set_progress_handler(None)
+        return count[0]
+
+    def round_(n: int) -> dict[str, int]:
+        old = space.remember(f"old fact {n}").id
+        return {
+            "remember": steps(lambda: space.remember(f"a fact {n}", tags=["t"])),
+            "duplicate": steps(lambda: space.remember(f"a fact {n}")),
+            "supersede": steps(lambda: space.remember(f"a new fact {n}", supersedes=[old])),
+            "profile": steps(lambda: space.profiles.update("traits", "set", f"{n}", fact_key="k")),
+            "get": steps(lambda: space.get(old)),
+            "list": steps(lambda: space.list(limit=5)),
+        }
+
+    round_(0)
+    small = round_(1)
+    with memory.batch():
+        for n in range(3000):
+            space.remember(f"filler {n}")
+    large = round_(2)
+    for name, count in small.items():
+        assert large[name] <= 1.5 * count + 50, name
