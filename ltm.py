@@ -24,7 +24,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
 from importlib import resources
@@ -106,7 +106,18 @@ STATUSES = ("active", "superseded", "archived", "deleted")
 CLAIM_TYPES = ("unknown", "user_statement", "inference")
 PROFILE_FIELDS = ("name", "traits", "preferences", "notes")
 UPDATE_TAGS = frozenset(
-    {"correction", "clarification", "profile-update", "preference-change", "fact-update", "更正", "纠正", "修正", "偏好变更", "偏好变化"}
+    {
+        "correction",
+        "clarification",
+        "profile-update",
+        "preference-change",
+        "fact-update",
+        "更正",
+        "纠正",
+        "修正",
+        "偏好变更",
+        "偏好变化",
+    }
 )
 MAX_TRAITS, MAX_PREFERENCES = 20, 10  # shown; the rest is kept and counted in Profile.hidden
 HINT_DAYS = 30
@@ -445,7 +456,11 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """Return it in the field names that exports and hosts use."""
-        speaker = {"sender_id": self.speaker.id, "sender_name": self.speaker.name} if self.speaker else {"sender_id": "", "sender_name": ""}
+        speaker = (
+            {"sender_id": self.speaker.id, "sender_name": self.speaker.name}
+            if self.speaker
+            else {"sender_id": "", "sender_name": ""}
+        )
         return {
             "id": self.id,
             "content": self.content,
@@ -632,8 +647,9 @@ class _Job:
     __slots__ = ("done", "error", "value", "work")
 
     def __init__(self, work: Callable[[apsw.Connection], Any]) -> None:
-        self.work, self.value, self.error, self.done = work, None, None, False
-        self.error: BaseException | None
+        self.work, self.done = work, False
+        self.value: Any = None
+        self.error: BaseException | None = None
 
 
 class _File:
@@ -741,7 +757,7 @@ class _File:
                     self._run()
         if job.error is not None:
             raise job.error
-        value: T = job.value  # type: ignore[assignment]
+        value: T = job.value
         return value
 
     @property
@@ -846,9 +862,7 @@ class _File:
                     raise
                 time.sleep(random.uniform(0.001, 0.02))
         if mode != "wal" and not self.memory:
-            self.warnings.append(
-                f"write-ahead logging is not possible here; using journal mode {mode}: readers wait for writers"
-            )
+            self.warnings.append(f"write-ahead logging is not possible here; using journal mode {mode}: readers wait for writers")
 
     def _migrate(self, db: apsw.Connection, migrations: list[str]) -> None:
         for number, script in enumerate(migrations, 1):
@@ -1104,7 +1118,12 @@ class _Change:
             raise Fenced(f"writes are blocked: {fence}. Clear the fence to go on; reading works")
 
     def new_id(self) -> str:
-        return self._space._memory._ids()
+        """An id that no episode of the file has: 48 random bits meet once in a file of millions."""
+        for _ in range(10_000):
+            id = self._space._memory._ids()
+            if not self.db.execute("SELECT 1 FROM episode WHERE id = ?", (id,)).get:
+                return id
+        raise Conflict("the source of ids gives nothing but ids that are in use")
 
     def record(self, target_type: str, target_id: str, summary: str = "", **metadata: Any) -> None:
         """Note what was changed. Empty values are left out; an episode's text is not repeated here."""
@@ -1255,9 +1274,9 @@ class Memory:
               (SELECT count(*) FROM job j WHERE j.kind = 'embed' AND j.target BETWEEN s.id << 32 AND (s.id << 32) + 0xffffffff)
             FROM space s ORDER BY s.bot, s.kind, s.launcher_type, s.launcher_id"""
         with self._file.read() as db:
-            rows = db.execute(sql).fetchall()
+            rows: list[Any] = db.execute(sql).fetchall()
         keys = (_bot_key(r[1]) if r[0] == "bot" else _session_key(r[1], r[2], r[3]) for r in rows)
-        return [SpaceInfo(*r[:4], key, *r[4:]) for r, key in zip(rows, keys, strict=True) if any(r[4:8])]
+        return [SpaceInfo(*(*r[:4], key, *r[4:])) for r, key in zip(rows, keys, strict=True) if any(r[4:8])]
 
     def stats(self) -> dict[str, Any]:
         """Counts and sizes of the file: episodes by status, facts, spaces, speakers, vectors, jobs, bytes."""
@@ -1422,11 +1441,10 @@ class Memory:
             FROM job j CROSS JOIN episode e ON e.key = j.target LEFT JOIN speaker p ON p.id = e.speaker
             WHERE j.kind = 'embed' AND j.target > ? ORDER BY j.target LIMIT ?"""
         with self._file.read() as db:
-            return db.execute(sql, (cursor, EMBED_BATCH)).fetchall()
+            rows: list[tuple[int, str, bytes]] = db.execute(sql, (cursor, EMBED_BATCH)).fetchall()
+        return rows
 
-    def _embed_rows(
-        self, rows: list[tuple[int, str, bytes]]
-    ) -> tuple[dict[tuple[int, bytes], bytes], dict[int, str], bool]:
+    def _embed_rows(self, rows: list[tuple[int, str, bytes]]) -> tuple[dict[tuple[int, bytes], bytes], dict[int, str], bool]:
         """Vectors by (key, hash), errors by key, and whether the model seems down. A batch that fails is tried singly."""
         assert self.embedder is not None
         try:
@@ -1622,7 +1640,8 @@ _CHECKS = {
     " kind = 'embed' AND target = e.key) AND NOT EXISTS (SELECT 1 FROM episode_vector v WHERE v.key = e.key |"
     " (SELECT slot << 62 FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1)) AND e.key NOT IN (SELECT key FROM stale)",
     "jobs have no episode": "SELECT count(*) FROM job WHERE kind = 'embed' AND target NOT IN (SELECT key FROM episode)",
-    "spaces count their episodes wrongly": "SELECT count(*) FROM space s LEFT JOIN (SELECT space, count(*) n, sum(status = 'active') a,"
+    "spaces count their episodes wrongly": "SELECT count(*) FROM space s LEFT JOIN (SELECT space, count(*) n,"
+    " sum(status = 'active') a,"
     " sum(n_terms) t, max(key) k FROM episode GROUP BY space) e ON e.space = s.id WHERE (s.n_episodes, s.n_active, s.n_terms)"
     " <> (coalesce(e.n, 0), coalesce(e.a, 0), coalesce(e.t, 0)) OR s.next_seq <= coalesce(e.k & 0xffffffff, 0)",
     "tags have no episode": "SELECT count(*) FROM episode_tag WHERE key NOT IN (SELECT key FROM episode)",
@@ -1656,9 +1675,9 @@ _EPISODE = """
 
 def _load_episode(row: Sequence[Any]) -> Episode:
     speaker = Speaker(row[2], row[3]) if row[2] is not None else None
-    times = [to_iso(us) if us is not None else "" for us in row[8:12]]
+    created, event, start, end = (to_iso(us) if us is not None else "" for us in row[8:12])
     head = (row[0], row[1], speaker, tuple(json.loads(row[4])), row[5], row[6], row[7])
-    return Episode(*head, *times, row[12], row[13], row[14], bool(row[15]), row[16])
+    return Episode(*head, created, event, start, end, row[12], row[13], row[14], bool(row[15]), row[16])
 
 
 class _Where(NamedTuple):
@@ -1673,12 +1692,14 @@ class _Where(NamedTuple):
 
 
 def _where(db: apsw.Connection, space: int, where: Filter, now_us: int, *, drop_ended: bool) -> _Where:
-    # The '+' keeps SQLite from building an automatic index on status over the whole file.
+    conditions: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    # The '+' keeps SQLite from building an automatic index on the column over the whole file.
     if len(where.statuses) == 1:
-        conditions, values = {"status": "+e.status = :status"}, {"status": where.statuses[0]}
+        conditions["status"], values["status"] = "+e.status = :status", where.statuses[0]
     else:
-        conditions = {"status": "+e.status IN (SELECT value FROM json_each(:status))"}
-        values = {"status": json.dumps(list(where.statuses))}
+        conditions["status"] = "+e.status IN (SELECT value FROM json_each(:status))"
+        values["status"] = json.dumps(list(where.statuses))
     if where.speaker_id is not None or where.speaker_name is not None:
         conditions["speaker"] = "+e.speaker IN (SELECT value FROM json_each(:speakers))"
         values["speakers"] = json.dumps(_find_speakers(db, space, where))
@@ -1693,7 +1714,8 @@ def _where(db: apsw.Connection, space: int, where: Filter, now_us: int, *, drop_
     if where.tags:
         folded = sorted({_fold_tag(tag) for tag in where.tags})
         conditions["tags"] = (
-            "(SELECT count(*) FROM episode_tag t WHERE t.key = e.key AND t.folded IN (SELECT value FROM json_each(:tags))) = :n_tags"
+            "(SELECT count(*) FROM episode_tag t WHERE t.key = e.key"
+            " AND t.folded IN (SELECT value FROM json_each(:tags))) = :n_tags"
         )
         values |= {"tags": json.dumps(folded), "n_tags": len(folded)}
     if where.at is not None:
@@ -1854,7 +1876,7 @@ class Space:
             change.cuts = cuts
             return self._remember(change, draft, supersedes, packed, generation)
 
-        request = [{**draft.columns, "content_hash": draft.columns["content_hash"].hex()}, draft.tags, supersedes]
+        request: list[Any] = [{**draft.columns, "content_hash": draft.columns["content_hash"].hex()}, draft.tags, supersedes]
         request.append(self.speaker.id if self.speaker else None)
         result, repeated = self._change("remember", work, operation_key, request)
         outcome = "repeated" if repeated else result["outcome"]
@@ -2053,9 +2075,7 @@ class Space:
         words = f"its relevance is {relevance:.3f}; {weights.min_relevance:.3f} is needed"
         return Verdict("below_threshold", words, None, below)
 
-    def _recall_everything(
-        self, query: str, where: Filter, weights: Weights, vector: Sequence[float] | bytes | None
-    ) -> Recall:
+    def _recall_everything(self, query: str, where: Filter, weights: Weights, vector: Sequence[float] | bytes | None) -> Recall:
         """Every episode that the filter lets pass, ranked without threshold or limit: for explanations only."""
         text = _query_text(query)
         self._memory._ensure_index()
@@ -2114,7 +2134,8 @@ word AS MATERIALIZED (
     j.value ->> 1 AS prior, p.n AS n
   FROM p CROSS JOIN json_each(:terms) j),
 counted AS MATERIALIZED (
-  SELECT once, twice, n, :prior_n * prior + (SELECT count(*) FROM episode_fts f WHERE f.episode_fts MATCH w.once) AS df FROM word w),
+  SELECT once, twice, n, :prior_n * prior + (SELECT count(*) FROM episode_fts f WHERE f.episode_fts MATCH w.once) AS df
+  FROM word w),
 weighted AS MATERIALIZED (SELECT once, twice, ln(1.0 + (n + :prior_n - df + 0.5) / (df + 0.5)) AS w FROM counted),
 -- Words that say next to nothing beside the question's rarest are not searched: they match most of the space.
 term AS MATERIALIZED (SELECT * FROM weighted WHERE w >= :least * (SELECT max(w) FROM weighted)),
@@ -2145,7 +2166,8 @@ signal AS MATERIALIZED (
     {plain_named}, c.x AS exact
   FROM p CROSS JOIN ideal i CROSS JOIN candidate c CROSS JOIN episode e ON e.key = c.key AND e.key BETWEEN p.lo AND p.hi {vectors}
   WHERE {eligible}),
-rated AS (SELECT *, max(exact, {likeness}) AS relevance, :share_dense * dense >= :min_relevance AS is_near, {score} AS score FROM signal)
+rated AS (
+  SELECT *, max(exact, {likeness}) AS relevance, :share_dense * dense >= :min_relevance AS is_near, {score} AS score FROM signal)
 SELECT NULL AS key, (SELECT count(*) FROM rated WHERE relevance >= :min_relevance AND NOT is_near) + {n_near} AS score,
   0 AS relevance, 0 AS dense, 0 AS lexical, 0 AS named, 0 AS exact, 0 AS recency, 0 AS importance, 0 AS speaker, 0 AS "update"
 UNION ALL
@@ -2183,7 +2205,16 @@ def _rank_sql(distance: str, eligible: str, *, threshold: bool) -> str:
     length = "(:k1 * (1 - :b + :b * e.n_terms / p.average))"
     # Alone, the share of words found is a stricter measure than its mean with likeness of meaning: the root aligns them.
     likeness = ":share_dense * dense + :share_lexical * lexical" if distance else ":share_lexical * sqrt(lexical)"
-    parts = {"length": length, "likeness": likeness, "near": scan, "pool": pool, "n_near": n_near, "dense": dense, "vectors": vectors, "eligible": eligible}
+    parts = {
+        "length": length,
+        "likeness": likeness,
+        "near": scan,
+        "pool": pool,
+        "n_near": n_near,
+        "dense": dense,
+        "vectors": vectors,
+        "eligible": eligible,
+    }
     return _RANK.format(**parts, plain_named=named, score=score)
 
 
@@ -2229,11 +2260,21 @@ class _Search:
         w, generation = self.weights, self.generation
         dense, lexical = (w.dense, w.lexical) if self.vector is not None else (0.0, w.dense + w.lexical)
         likeness = (dense + lexical) or 1.0
-        values = {f"w_{name}": float(getattr(w, name)) for name in SIGNALS} | {"w_dense": dense, "w_lexical": lexical}
+        values: dict[str, Any] = {f"w_{name}": float(getattr(w, name)) for name in SIGNALS}
+        values |= {"w_dense": dense, "w_lexical": lexical}
         values["w_total"] = sum(values.values()) or 1.0
         values |= {"share_dense": dense / likeness, "share_lexical": lexical / likeness}
         values |= {"floor": w.floor, "half_life_us": w.half_life_days * 86_400e6, "min_relevance": w.min_relevance}
-        values |= {"k1": K1, "b": B, "prior_n": float(PRIOR_MESSAGES), "telling": TELLING_TERMS, "least": LEAST_WEIGHT, "now": now, "space": home, "limit": self.limit}
+        values |= {
+            "k1": K1,
+            "b": B,
+            "prior_n": float(PRIOR_MESSAGES),
+            "telling": TELLING_TERMS,
+            "least": LEAST_WEIGHT,
+            "now": now,
+            "space": home,
+            "limit": self.limit,
+        }
         if self.vector is not None and generation is not None:
             values |= {"vector": self.vector, "offset": generation.offset, "low": generation.low, "high": generation.high}
             reach = w.min_relevance / values["share_dense"] if values["share_dense"] else math.inf  # least dense that passes
@@ -2312,7 +2353,7 @@ class Profiles:
         with self._space._memory._file.read() as db:
             found = self._subject(db, subject)
             rows = db.execute(sql, (found[0], found[1] or 0, field)).fetchall() if found else []
-        return [Fact(*row[:6], to_iso(row[6]), to_iso(row[7]) if row[7] is not None else "") for row in rows]
+        return [Fact(*(*row[:6], to_iso(row[6]), to_iso(row[7]) if row[7] is not None else "")) for row in rows]
 
     def update(
         self,
@@ -2393,20 +2434,25 @@ def _check_edit(field: str, action: str, value: str, fact_key: str, previous_val
 
 def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit, now_us: int) -> tuple[int, int]:
     """End the facts that an edit replaces or removes and begin its own; return how many of each."""
-    sql = "SELECT id, slot, value FROM profile_fact WHERE space = ? AND coalesce(speaker, 0) = ? AND field = ? AND status = 'current'"
+    sql = (
+        "SELECT id, slot, value FROM profile_fact WHERE space = ? AND coalesce(speaker, 0) = ? AND field = ? AND status = 'current'"
+    )
     current = db.execute(sql, (owner[0], owner[1] or 0, edit.field)).fetchall()
     begins = edit.action != "remove"
     # The same value in the same place is no change.
-    if begins and any((slot, value) == (edit.slot, edit.value) for _, slot, value in current):
-        if not (edit.action == "set" and edit.field != "name" and not edit.slot):
-            return 0, 0
+    resets = edit.action == "set" and edit.field != "name" and not edit.slot
+    if begins and not resets and any((slot, value) == (edit.slot, edit.value) for _, slot, value in current):
+        return 0, 0
     ends = _ending(edit, current)
     for id, reason in ends.items():
         status = "removed" if reason in ("explicit_remove", "freeform_remove") else "superseded"
         db.execute("UPDATE profile_fact SET status = ?, reason = ?, ended_us = ? WHERE id = ?", (status, reason, now_us, id))
     if not begins:
         return len(ends), 0
-    insert = "INSERT INTO profile_fact (space, speaker, field, slot, value, status, reason, created_us, ended_us) VALUES (?,?,?,?,?,?,?,?,?)"
+    insert = (
+        "INSERT INTO profile_fact (space, speaker, field, slot, value, status, reason, created_us, ended_us)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    )
     place = (*owner, edit.field, edit.slot)
     in_slot = any(slot == edit.slot for _, slot, _ in current)
     if edit.slot and edit.previous and edit.previous != edit.value and not in_slot:
@@ -2420,9 +2466,7 @@ def _ending(edit: _Edit, current: Sequence[tuple[int, str, str]]) -> dict[int, s
     removing = edit.action == "remove"
     ends: dict[int, str] = {}
     for id, slot, value in current:
-        if edit.field == "name":
-            ends[id] = "explicit_remove" if removing else "profile_update"
-        elif edit.slot and slot == edit.slot:
+        if edit.field == "name" or (edit.slot and slot == edit.slot):
             ends[id] = "explicit_remove" if removing else "profile_update"
         elif not edit.slot and edit.action == "set":
             ends[id] = "field_set_reset"
@@ -2466,7 +2510,8 @@ def _hints(db: apsw.Connection, session: int, speaker: int | None, now_us: int) 
     """What changed of late: slots whose value replaced another within the last 30 days, newest first."""
     sql = """
         SELECT c.field, c.slot, c.value, (SELECT value FROM profile_fact b WHERE b.space = c.space AND b.field = c.field
-          AND coalesce(b.speaker, 0) = coalesce(c.speaker, 0) AND b.slot = c.slot AND b.status <> 'current' ORDER BY b.id DESC LIMIT 1)
+          AND coalesce(b.speaker, 0) = coalesce(c.speaker, 0) AND b.slot = c.slot AND b.status <> 'current'
+          ORDER BY b.id DESC LIMIT 1)
         FROM profile_fact c WHERE c.space = ? AND coalesce(c.speaker, 0) = ? AND c.status = 'current' AND c.slot <> ''
           AND c.created_us > ? ORDER BY c.created_us DESC, c.id DESC"""
     since = now_us - HINT_DAYS * 86_400_000_000

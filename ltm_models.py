@@ -147,7 +147,8 @@ def calibrate(embedder: Embedder) -> Calibration:
     passages = [unpack(vector) for vector in answers]
     mean = array("f", (math.fsum(column) / len(passages) for column in zip(*passages, strict=True))).tobytes()
     centred = [unpack(centre(question, mean)) for question in questions]
-    related, unrelated = [], []
+    related: list[float] = []
+    unrelated: list[float] = []
     for i, question in enumerate(centred):
         for j, passage in enumerate(passages):
             (related if i == j else unrelated).append(math.fsum(a * b for a, b in zip(question, passage, strict=True)))

@@ -216,7 +216,7 @@ def mentions(text: str, limit: int = 400) -> list[str]:
     """
     whole = " ".join(normal(text[:400]).split())
     found = {whole: None}
-    words = [_POSSESSIVE.sub("", word.strip(".,;:!?\"()[]{}<>#\u3002\uff0c\u3001")) for word in whole.split()]
+    words = [_POSSESSIVE.sub("", word.strip('.,;:!?"()[]{}<>#\u3002\uff0c\u3001')) for word in whole.split()]
     for n in (1, 2, 3):
         found.update((" ".join(words[at : at + n]), None) for at in range(len(words) - n + 1))
     for run in _RUN.finditer(whole):
@@ -239,7 +239,7 @@ def commonness(term: str) -> float:
     if term.isascii():
         return _english().get(term, 0.0)
     tokenizer = _jieba()
-    return min(0.5, 20.0 * (tokenizer.FREQ.get(term) or 0) / tokenizer.total)  # a message has some 20 words
+    return float(min(0.5, 20.0 * (tokenizer.FREQ.get(term) or 0) / tokenizer.total))  # a message has some 20 words
 
 
 # Share of spoken messages that hold the word, by band; written from general knowledge of spoken English.

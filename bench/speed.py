@@ -27,12 +27,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import apsw
+import sqlite_vec
+
 import ltm
 import ltm_models
 import ltm_text
-import sqlite_vec
 
 DIM, K, QUESTIONS = 384, 20, 15
+
+
 class Spread:
     """Unit vectors spread as e5's are on LoCoMo: a common mean, calibration pairs that belong together, and chat lines
     whose similarity to a question passes the threshold for 2 to 31 % of a space (LoCoMo: 1 to 36 %)."""
@@ -244,7 +247,15 @@ def main() -> None:
             }
             figures = compare(sides)
             ratios = {f"recall/{side}": round(figures["recall"] / figures[side], 2) for side in ("bare_scan", "vec0_bm25", "numpy")}
-            emit({"episodes": size, "cpu_ms": figures, **ratios, "bar": "recall/bare_scan <= 3 at 10,000", "build_us_each": round(built)})
+            emit(
+                {
+                    "episodes": size,
+                    "cpu_ms": figures,
+                    **ratios,
+                    "bar": "recall/bare_scan <= 3 at 10,000",
+                    "build_us_each": round(built),
+                }
+            )
             memory.close()
             emit({"episodes": size, "bytes_each": round(path.stat().st_size / size), "bar": "<= 2300"})
             started = time.perf_counter()
@@ -257,7 +268,13 @@ def main() -> None:
             figures = compare(sides, rounds=20)
             ratio = round(figures[str(last)] / figures[str(first)], 2)
             emit({"six_episodes_in_file_of": figures, "ratio": ratio, "bar": "<= 2"})
-            emit({"vm_steps": {k: v[1] for k, v in small.items()}, "ratio": round(small[last][1] / small[first][1], 2), "bar": "<= 1.5"})
+            emit(
+                {
+                    "vm_steps": {k: v[1] for k, v in small.items()},
+                    "ratio": round(small[last][1] / small[first][1], 2),
+                    "bar": "<= 1.5",
+                }
+            )
         for memory, _ in small.values():
             memory.close()
         one, ten = durable(folder, 1), durable(folder, 10)

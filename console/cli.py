@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
 import ltm
 import ltm_models
 
@@ -93,7 +94,9 @@ def command(group: click.Group, name: str | None = None) -> Callable[[F], click.
     show_default=True,
     help="Keep episodes in the chat, or share them among all chats of the bot.",
 )
-@click.option("--speaker", envvar="LTM_SPEAKER", show_envvar=True, metavar="ID[:NAME]", help="Who speaks; the id ends at the first colon.")
+@click.option(
+    "--speaker", envvar="LTM_SPEAKER", show_envvar=True, metavar="ID[:NAME]", help="Who speaks; the id ends at the first colon."
+)
 @click.option(
     "--embedder",
     envvar="LTM_EMBEDDER",
@@ -104,7 +107,7 @@ def command(group: click.Group, name: str | None = None) -> Callable[[F], click.
     help="none, e5 (local), hash (for trials) or http:URL#MODEL:DIMENSIONS.",
 )
 @click.pass_context
-def cli(context: click.Context, **options: Any) -> None:
+def cli(context: click.Context, /, **options: Any) -> None:
     """Long-term memory for chat bots in one SQLite file.
 
     Every command on memory needs a complete scope: --bot and --chat. `ltm demo` shows what it does.
@@ -139,7 +142,7 @@ def init(target: Target) -> Any:
 @click.option("--pinned", is_flag=True, help="It never fades.")
 @click.option("--operation-key", metavar="KEY", help="The same key answers the first result again.")
 @click.pass_obj
-def remember(target: Target, content: str, **options: Any) -> Any:
+def remember(target: Target, /, content: str, **options: Any) -> Any:
     """Store an episode."""
     with target.memory() as memory:
         stored = target.space(memory).remember(content, **options)
@@ -198,7 +201,7 @@ def why_not(target: Target, id: str, query: str, limit: int, where: ltm.Filter) 
     """Say why an episode is not in the answer to a question."""
     with target.memory() as memory:
         verdict = target.space(memory).why_not(id, query, limit=limit, where=where)
-    data = {"code": verdict.code, "words": verdict.words, "rank": verdict.rank}
+    data: dict[str, Any] = {"code": verdict.code, "words": verdict.words, "rank": verdict.rank}
     data["hit"] = hit_json(verdict.hit) if verdict.hit else None
     lines = [f"{verdict.code.replace('_', ' ')}: {verdict.words}"]
     return data, "\n".join(lines + ([points(verdict.hit)] if verdict.hit else []))
@@ -274,7 +277,7 @@ def profile_action(action: str, words: str) -> None:
     @click.option("--previous-value", default="", help="A value that the new one replaces.")
     @subject_option
     @click.pass_obj
-    def run(target: Target, field: str, value: str, **options: Any) -> Any:
+    def run(target: Target, /, field: str, value: str, **options: Any) -> Any:
         with target.memory() as memory:
             change = target.space(memory).profiles.update(field, action, value, **options)
         counts = f"{change.outcome}: {change.added} added, {change.ended} ended"
@@ -515,7 +518,12 @@ def hit_json(hit: ltm.Hit) -> dict[str, Any]:
 
 def recall_json(found: ltm.Recall) -> dict[str, Any]:
     data = {each.name: getattr(found, each.name) for each in dataclasses.fields(found) if each.name not in ("hits", "elapsed")}
-    return {"hits": [hit_json(hit) for hit in found.hits], **data, "dropped": dict(found.dropped), "truncated": list(found.truncated)}
+    return {
+        "hits": [hit_json(hit) for hit in found.hits],
+        **data,
+        "dropped": dict(found.dropped),
+        "truncated": list(found.truncated),
+    }
 
 
 def main() -> None:

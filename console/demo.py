@@ -23,12 +23,24 @@ class Line(NamedTuple):
 
 
 CONVERSATION = (
-    Line(ALICE, "My flight to Tokyo is on Tuesday, December 8 at nine in the morning.", None, "2026-12-08T09:00:00+09:00", ("travel",)),
+    Line(
+        ALICE,
+        "My flight to Tokyo is on Tuesday, December 8 at nine in the morning.",
+        None,
+        "2026-12-08T09:00:00+09:00",
+        ("travel",),
+    ),
     Line(LIN, "我对花生过敏，订餐的时候请注意。", tags=("饮食",)),
     Line(BEN, "I moved from Berlin to Lisbon last month, the new flat is close to the river."),
     Line(LIN, "我家养了一只柯基，叫豆豆，今年三岁。"),
     Line(BEN, "I will bring the projector to the product review on Thursday.", None, "2026-11-26T14:00:00+00:00", ("work",)),
-    Line(ALICE, "The airline moved it: I fly to Tokyo on Friday, December 11 now.", 0, "2026-12-11T09:00:00+09:00", ("travel", "correction")),
+    Line(
+        ALICE,
+        "The airline moved it: I fly to Tokyo on Friday, December 11 now.",
+        0,
+        "2026-12-11T09:00:00+09:00",
+        ("travel", "correction"),
+    ),
     Line(LIN, "周末爬山的计划改到下个月，这周要下雨。", tags=("计划",)),
     Line(ALICE, "Concise answers, please, and no emoji."),
     Line(BEN, "哈哈，好的，那我周六在家看球。"),
@@ -81,6 +93,8 @@ def play(memory: ltm.Memory, clock: Clock) -> list[str]:
         )
         ids.append(stored.id)
         clock.now_us += STEP_US
-    memory.space(SCOPE, speaker=ALICE, via="cli").profiles.update("preferences", "set", "concise answers, no emoji", fact_key="style")
+    memory.space(SCOPE, speaker=ALICE, via="cli").profiles.update(
+        "preferences", "set", "concise answers, no emoji", fact_key="style"
+    )
     memory.space(SCOPE, speaker=LIN, via="cli").profiles.update("traits", "set", "对花生过敏", fact_key="allergy")
     return ids

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import ltm
 import pytest
 from hypothesis import HealthCheck, settings
+
+import ltm
 
 settings.register_profile("ltm", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), max_examples=60)
 settings.load_profile("ltm")

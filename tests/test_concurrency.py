@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import ltm
 import pytest
+
+import ltm
 
 from .conftest import ALICE, GROUP, texts
 
@@ -49,7 +50,8 @@ print(errors, counts)
 def test_two_processes_and_eight_threads_each_lose_nothing(tmp_path: Path) -> None:
     path, each = tmp_path / "a.db", 40
     processes = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n), str(each)], stdout=subprocess.PIPE, text=True) for n in range(2)
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n), str(each)], stdout=subprocess.PIPE, text=True)
+        for n in range(2)
     ]
     for process in processes:
         answer, _ = process.communicate(timeout=300)

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import apsw
-import ltm
 import pytest
 from syrupy.assertion import SnapshotAssertion
+
+import ltm
 
 from .conftest import ALICE, GROUP, texts
 
@@ -90,12 +91,14 @@ def test_what_is_not_ours_is_refused_and_left_alone(tmp_path: Path, kind: str) -
         db.executescript("CREATE TABLE t (a)" if kind == "other database" else "PRAGMA application_id = 77; CREATE TABLE t (a)")
         db.close()
     before = path.read_bytes() if path.is_file() else b""
-    with pytest.raises(ltm.NotAMemory, match="x.db"):
+    with pytest.raises(ltm.NotAMemory, match=r"x\.db"):
         ltm.open(path)
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_an_older_file_is_copied_and_migrated(tmp_path: Path, opened: Callable[..., ltm.Memory], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_file_is_copied_and_migrated(
+    tmp_path: Path, opened: Callable[..., ltm.Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.db"
     with opened(path) as memory:
         memory.space(GROUP, speaker=ALICE).remember("from before")
@@ -111,7 +114,9 @@ def test_an_older_file_is_copied_and_migrated(tmp_path: Path, opened: Callable[.
     db.close()
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path, opened: Callable[..., ltm.Memory], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_changes_nothing(
+    tmp_path: Path, opened: Callable[..., ltm.Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.db"
     opened(path).close()
     steps = [*ltm._migrations(), "CREATE TABLE later (a INTEGER) STRICT; INSERT INTO missing VALUES (1)"]
@@ -197,7 +202,9 @@ def test_several_processes_may_make_a_file_at_the_same_moment(tmp_path: Path) ->
     import time
 
     start = str(time.time() + 1.5)
-    processes = [subprocess.Popen([sys.executable, "-c", script, str(n), start], stderr=subprocess.PIPE, text=True) for n in range(6)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script, str(n), start], stderr=subprocess.PIPE, text=True) for n in range(6)
+    ]
     for process in processes:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
@@ -214,7 +221,9 @@ def shell(path: Path, sql: str) -> str:
     return repr(rows)
 
 
-def test_a_plain_sqlite_reads_edits_and_deletes_and_the_next_open_repairs(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+def test_a_plain_sqlite_reads_edits_and_deletes_and_the_next_open_repairs(
+    tmp_path: Path, opened: Callable[..., ltm.Memory]
+) -> None:
     path = tmp_path / "a.db"
     with opened(path, embedder=ltm.HashEmbedder(32)) as memory:
         space = memory.space(GROUP, speaker=ALICE)
@@ -234,7 +243,10 @@ def test_a_plain_sqlite_reads_edits_and_deletes_and_the_next_open_repairs(tmp_pa
     assert space.get(ids[0]).superseded_by == ""
     assert space.pending() == 1
     with memory._file.read() as db:
-        assert db.execute("SELECT operation, via FROM audit WHERE space = 1 ORDER BY key DESC LIMIT 1").fetchone() == ("external_edit", "external")
+        assert db.execute("SELECT operation, via FROM audit WHERE space = 1 ORDER BY key DESC LIMIT 1").fetchone() == (
+            "external_edit",
+            "external",
+        )
         assert db.execute("SELECT count(*) FROM revision WHERE audit IS NULL").get == 0
 
 
@@ -353,7 +365,9 @@ def test_both_distance_functions_agree() -> None:
 
 
 @pytest.mark.parametrize("missing", ["vec1", "both"])
-def test_without_vec1_or_without_any_vector_extension(missing: str, monkeypatch: pytest.MonkeyPatch, opened: Callable[..., ltm.Memory]) -> None:
+def test_without_vec1_or_without_any_vector_extension(
+    missing: str, monkeypatch: pytest.MonkeyPatch, opened: Callable[..., ltm.Memory]
+) -> None:
     from apsw import sqlite_extra
 
     monkeypatch.setattr(sqlite_extra, "load", lambda *_: (_ for _ in ()).throw(sqlite_extra.NotAvailable("gone")))

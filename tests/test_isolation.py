@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import ltm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import ltm
 
 from .conftest import ALICE, BOB, GROUP, START_US, Clock, counting_ids, texts
 
@@ -32,7 +33,11 @@ def fill(space: ltm.Space, now: list[int]) -> None:
 def answers(space: ltm.Space) -> list[Any]:
     """Everything a space says to a set of questions: ids, order, scores, reasons, counts."""
     found: list[Any] = [space.recall(question, limit=10) for question in QUESTIONS]
-    found += [space.recall("flight", where=ltm.Filter(tags=["travel"])), space.list(), space.list(ltm.Filter(statuses=ltm.STATUSES))]
+    found += [
+        space.recall("flight", where=ltm.Filter(tags=["travel"])),
+        space.list(),
+        space.list(ltm.Filter(statuses=ltm.STATUSES)),
+    ]
     return [*found, space.pending(), space.profiles.get("speaker"), space.profiles.history("speaker")]
 
 
@@ -115,7 +120,14 @@ def test_a_missing_part_of_a_scope_is_an_error_and_no_wildcard(part: object, at:
 
 @pytest.mark.parametrize(
     "parts",
-    [("b", "", "7"), ("b", "Group", "7"), ("b", "group", ""), ("b", "group", "7", "all"), ("b\x00", "group", "7"), ("b", "group", "x" * 300)],
+    [
+        ("b", "", "7"),
+        ("b", "Group", "7"),
+        ("b", "group", ""),
+        ("b", "group", "7", "all"),
+        ("b\x00", "group", "7"),
+        ("b", "group", "x" * 300),
+    ],
 )
 def test_a_wrong_part_of_a_scope_is_an_error(parts: tuple[str, ...]) -> None:
     with pytest.raises(ltm.InvalidInput):
@@ -166,7 +178,12 @@ READS: dict[str, Callable[[ltm.Space, str], Any]] = {
     st.sampled_from(["fox", "狐狸", "red", "t", "Alice", "u1", ""]),
 )
 def test_every_read_returns_rows_of_its_space_alone(writes: list[tuple[int, str, bool]], query: str) -> None:
-    scopes = [ltm.Scope("b", "group", "1"), ltm.Scope("b", "group", "2"), ltm.Scope("b", "group", "1", "bot"), ltm.Scope("", "person", "1")]
+    scopes = [
+        ltm.Scope("b", "group", "1"),
+        ltm.Scope("b", "group", "2"),
+        ltm.Scope("b", "group", "1", "bot"),
+        ltm.Scope("", "person", "1"),
+    ]
     with ltm.open(":memory:", clock=Clock(), ids=counting_ids(), embedder=ltm.HashEmbedder(32)) as memory:
         owned: dict[int, set[str]] = {n: set() for n in range(4)}
         for n, text, tagged in writes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ltm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
+
+import ltm
 
 from .conftest import ALICE, BOB, GROUP, Clock, counting_ids
 
@@ -142,7 +143,10 @@ def test_the_text_is_what_a_tool_and_a_prompt_show(space: ltm.Space, clock: Cloc
 
 
 EDITS = st.tuples(
-    st.sampled_from(ltm.PROFILE_FIELDS), st.sampled_from(["set", "add", "remove"]), st.sampled_from(["a", "b", "c"]), st.sampled_from(["", "k", "l"])
+    st.sampled_from(ltm.PROFILE_FIELDS),
+    st.sampled_from(["set", "add", "remove"]),
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from(["", "k", "l"]),
 )
 
 
@@ -157,7 +161,11 @@ def test_no_fact_is_ever_lost_and_a_slot_never_holds_two(edits: list[tuple[str, 
             change = space.profiles.update(field, action, value, subject="speaker", fact_key=key)
             began += change.added
             assert len(space.profiles.history("speaker")) == before + change.added
-            current = [(f.field, f.slot) for f in space.profiles.history("speaker") if f.status == "current" and (f.slot or f.field == "name")]
+            current = [
+                (f.field, f.slot)
+                for f in space.profiles.history("speaker")
+                if f.status == "current" and (f.slot or f.field == "name")
+            ]
             assert len(current) == len(set(current))
             if action == "remove":
                 assert value not in getattr(change.profile, field) or key

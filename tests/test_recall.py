@@ -10,18 +10,45 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-import apsw.ext
-import ltm
-import ltm_models
-import ltm_text
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ltm
+import ltm_models
+import ltm_text
+
 from .conftest import ALICE, BOB, GROUP, Clock, counting_ids, texts
 
-WORDS = "fox den river tea coffee train ticket 狐狸 茶 火车 咖啡 周末 上海 guitar concert budget".split()
-NOTHING = {"dense": 0, "lexical": 0, "named": 0, "exact": 0, "recency": 0, "importance": 0, "speaker": 0, "update": 0, "min_relevance": 0}
+WORDS = [
+    "fox",
+    "den",
+    "river",
+    "tea",
+    "coffee",
+    "train",
+    "ticket",
+    "狐狸",
+    "茶",
+    "火车",
+    "咖啡",
+    "周末",
+    "上海",
+    "guitar",
+    "concert",
+    "budget",
+]
+NOTHING = {
+    "dense": 0,
+    "lexical": 0,
+    "named": 0,
+    "exact": 0,
+    "recency": 0,
+    "importance": 0,
+    "speaker": 0,
+    "update": 0,
+    "min_relevance": 0,
+}
 WEIGHTS = {
     "default": ltm.Weights(),
     "no threshold": ltm.Weights(min_relevance=0),
@@ -68,7 +95,9 @@ def corpus() -> Any:
     memory.close()
 
 
-def independent(rows: list[dict[str, Any]], query: str, w: ltm.Weights, now_us: int, me: ltm.Speaker | None, keep: Callable[..., bool]) -> list[Any]:
+def independent(
+    rows: list[dict[str, Any]], query: str, w: ltm.Weights, now_us: int, me: ltm.Speaker | None, keep: Callable[..., bool]
+) -> list[Any]:
     """Score the whole space in plain Python from the documented formulas; no SQL, no shortcut."""
     embedder = ltm.HashEmbedder(64)
     calibration = ltm_models.calibrate(embedder)
@@ -77,6 +106,7 @@ def independent(rows: list[dict[str, Any]], query: str, w: ltm.Weights, now_us: 
     average = sum(cut.length for cut in cuts) / len(cuts)
     weights = {}
     for term in ltm_text.query_terms(query):
+
         def holds(cut: Any, term: Any = term) -> bool:
             return any(t.startswith(term.text) for t in cut.counts) if term.prefix else term.text in cut.counts
 
@@ -93,7 +123,9 @@ def independent(rows: list[dict[str, Any]], query: str, w: ltm.Weights, now_us: 
         s: dict[str, float] = {}
         passage = f"{row['who'].name}: {row['text']}" if row["who"] else row["text"]
         vector = ltm_models.unpack(ltm_models.embed_checked(embedder, [passage])[0])
-        cosine = sum(a * b for a, b in zip(question, vector, strict=True)) / math.sqrt(sum(a * a for a in question) * sum(b * b for b in vector))
+        cosine = sum(a * b for a, b in zip(question, vector, strict=True)) / math.sqrt(
+            sum(a * a for a in question) * sum(b * b for b in vector)
+        )
         scaled = (cosine - calibration.low) / (calibration.high - calibration.low)
         s["dense"] = max(0.0, min(1.0, scaled)) if row["vector"] else 0.0
         length = ltm.K1 * (1 - ltm.B + ltm.B * cut.length / average)
@@ -103,8 +135,14 @@ def independent(rows: list[dict[str, Any]], query: str, w: ltm.Weights, now_us: 
                 tf = min(cut.counts.get(text, 1), 2)
                 bm += weight * tf * (ltm.K1 + 1) / (tf + length)
         s["lexical"] = min(1.0, bm / ideal)
-        s["named"] = float(bool(row["who"] and (ltm_text.aliases(row["who"].name) | ltm_text.aliases(row["who"].id)) & set(mentions)))
-        s["exact"] = 1.0 if row["id"] == query.strip() else max((1.0 if at == 0 else ltm.PART_MATCH for at, m in enumerate(mentions) if m in row["tags"]), default=0.0)
+        s["named"] = float(
+            bool(row["who"] and (ltm_text.aliases(row["who"].name) | ltm_text.aliases(row["who"].id)) & set(mentions))
+        )
+        s["exact"] = (
+            1.0
+            if row["id"] == query.strip()
+            else max((1.0 if at == 0 else ltm.PART_MATCH for at, m in enumerate(mentions) if m in row["tags"]), default=0.0)
+        )
         age_us = max(0, now_us - ltm.to_us(row["created"]))
         s["recency"] = 1.0 if row["pinned"] else max(w.floor, 0.5 ** (age_us / (w.half_life_days * 86_400e6)))
         s["importance"] = (row["importance"] - 1) / 4
@@ -169,7 +207,11 @@ FORBIDDEN = re.compile(r"SCAN (e|v|g|t2|episode\w*)\b(?! VIRTUAL)|AUTOMATIC")
 @pytest.mark.parametrize("threshold", [0.0, 0.25])
 @pytest.mark.parametrize(
     "where",
-    [ltm.Filter(), ltm.Filter(statuses=ltm.STATUSES), ltm.Filter(speaker_id="u1", tags=["a"], after=0, before=1, importance_min=2, at=1, source="x")],
+    [
+        ltm.Filter(),
+        ltm.Filter(statuses=ltm.STATUSES),
+        ltm.Filter(speaker_id="u1", tags=["a"], after=0, before=1, importance_min=2, at=1, source="x"),
+    ],
 )
 def test_no_plan_scans_a_table_of_all_spaces(corpus: Any, vectors: bool, threshold: float, where: ltm.Filter) -> None:
     memory, _, _ = corpus
@@ -191,7 +233,13 @@ def test_filters_act_before_any_cut_off(space: ltm.Space, memory: ltm.Memory) ->
         for n in range(300):
             space.remember(f"umbrella umbrella umbrella {n}", importance=5)
     bob = space.for_speaker(BOB)
-    bob.remember("an old umbrella stood in the hall of the long house by the sea", source="import", tags=["Relic"], importance=1, created_at="2020-01-01")
+    bob.remember(
+        "an old umbrella stood in the hall of the long house by the sea",
+        source="import",
+        tags=["Relic"],
+        importance=1,
+        created_at="2020-01-01",
+    )
     wanted = ["an old umbrella stood in the hall of the long house by the sea"]
     for where in (
         ltm.Filter(speaker_id="u2"),
@@ -222,7 +270,9 @@ def test_validity_filters_and_says_how_many_it_dropped(space: ltm.Space, clock: 
 
 
 def test_exact_ids_and_tags_win_in_both_languages(space: ltm.Space) -> None:
-    ids = [space.remember(text, tags=tags).id for text, tags in [("甲乙丙", ["旅行"]), ("nothing alike", ["C++"]), ("旅行 旅行", [])]]
+    ids = [
+        space.remember(text, tags=tags).id for text, tags in [("甲乙丙", ["旅行"]), ("nothing alike", ["C++"]), ("旅行 旅行", [])]
+    ]
     for id in ids:
         assert space.recall(id).hits[0].episode.id == id
         assert space.recall(f"  {id} ").hits[0].episode.id == id
@@ -232,11 +282,17 @@ def test_exact_ids_and_tags_win_in_both_languages(space: ltm.Space) -> None:
 
 def test_a_question_that_names_the_speaker_prefers_what_they_said(space: ltm.Space) -> None:
     lin = space.for_speaker(ltm.Speaker("u3", "王小明"))
-    space.remember("the concert was great"), space.for_speaker(BOB).remember("the concert was dull"), lin.remember("the concert was loud")
+    (
+        space.remember("the concert was great"),
+        space.for_speaker(BOB).remember("the concert was dull"),
+        lin.remember("the concert was loud"),
+    )
     assert space.recall("What did Bob think of the concert?").hits[0].episode.speaker == BOB
     assert space.recall("小明觉得 concert 怎么样").hits[0].episode.content == "the concert was loud"
     space.for_speaker(ltm.Speaker("u2", "Robert")).remember("hi")
-    assert space.recall("What did Bob think of the concert?").hits[0].episode.speaker == ltm.Speaker("u2", "Robert")  # an earlier name
+    assert space.recall("What did Bob think of the concert?").hits[0].episode.speaker == ltm.Speaker(
+        "u2", "Robert"
+    )  # an earlier name
 
 
 def test_decay_has_a_floor_and_spares_what_is_pinned(space: ltm.Space, clock: Clock) -> None:
@@ -267,7 +323,11 @@ def test_why_not_names_the_reason(space: ltm.Space, memory: ltm.Memory) -> None:
     assert space.why_not(other, ask).code == "below_threshold"
     assert space.why_not(more[0], ask, limit=1).code == "outranked"
     assert space.why_not("f" * 12, ask).code == "not_found"
-    for name, where in {"speaker": ltm.Filter(speaker_id="u9"), "tags": ltm.Filter(tags=["x"]), "source": ltm.Filter(source="x")}.items():
+    for name, where in {
+        "speaker": ltm.Filter(speaker_id="u9"),
+        "tags": ltm.Filter(tags=["x"]),
+        "source": ltm.Filter(source="x"),
+    }.items():
         assert space.why_not(new, ask, where=where).code == name
 
 

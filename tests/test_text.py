@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ltm_text
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import ltm_text
 
 
 def found(document: str, query: str) -> bool:
@@ -81,12 +82,16 @@ def test_the_normal_form_is_its_own(text: str) -> None:
     assert ltm_text.cut(once).counts == ltm_text.cut(text).counts
 
 
-@pytest.mark.parametrize("same", ["养了一只狗叫豆豆 ", "养了一只狗叫豆豆。", "養了一隻狗叫豆豆", "养了一只狗叫豆豆！", " 养了一只狗叫豆豆\n"])
+@pytest.mark.parametrize(
+    "same", ["养了一只狗叫豆豆 ", "养了一只狗叫豆豆。", "養了一隻狗叫豆豆", "养了一只狗叫豆豆！", " 养了一只狗叫豆豆\n"]
+)
 def test_spelling_of_the_same_sentence_is_one_memory(same: str) -> None:
     assert ltm_text.duplicate_form(same) == ltm_text.duplicate_form("养了一只狗叫豆豆")
 
 
-@pytest.mark.parametrize(("one", "other"), [("I like C", "I like C#"), ("Bob left.", "Bob left?"), ("周游世界", "在周末吃夜宵"), ("a", "b")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("I like C", "I like C#"), ("Bob left.", "Bob left?"), ("周游世界", "在周末吃夜宵"), ("a", "b")]
+)
 def test_what_differs_in_meaning_stays_two(one: str, other: str) -> None:
     assert ltm_text.duplicate_form(one) != ltm_text.duplicate_form(other)
 
