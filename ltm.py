@@ -2053,7 +2053,8 @@ class Space:
         `code`: returned, outranked, below_threshold, not_found, or the name of the filter that took it out.
         """
         where, weights = where or Filter(), weights or self._memory.weights
-        if self.find(id) is None:
+        episode = self.find(id)
+        if episode is None:
             return Verdict("not_found", f"no episode {_short(id)} in this space")
         with self._memory._file.read() as db:
             home = self._home(db)
@@ -2061,7 +2062,9 @@ class Space:
             for name, condition in chosen.conditions.items():
                 values = {**chosen.values, "id": id, "space": home}
                 if not db.execute(f"SELECT {condition} FROM episode e WHERE e.id = :id AND e.space = :space", values).get:
-                    return Verdict(name, f"the filter on {name} takes it out")
+                    by = f" by {episode.superseded_by}" if episode.superseded_by and name == "status" else ""
+                    state = f": it is {episode.status}{by}" if name == "status" else ""
+                    return Verdict(name, f"the filter on {name} takes it out{state}")
         found = self._recall_everything(query, where, weights, vector)
         ranked = [hit for hit in found.hits if hit.relevance >= weights.min_relevance]
         for rank, hit in enumerate(ranked, 1):

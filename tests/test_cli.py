@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import ltm
-import ltm_console.cli
 import pytest
 from click.testing import CliRunner
-from ltm_console.cli import cli
 from syrupy.assertion import SnapshotAssertion
+
+import ltm
+import ltm_console.cli
+from ltm_console.cli import cli
 
 from .conftest import Clock, counting_ids
 
@@ -89,7 +90,9 @@ def test_a_session_from_init_to_backup(run: Run, snapshot: SnapshotAssertion) ->
 
     def step(*arguments: str, **options: Any) -> str:
         name = f"{len(outputs):02} {' '.join(arguments)}"
-        outputs[name] = re.sub(r"\d[\d,]* bytes|bytes: +[\d,]+", "N bytes", run(*arguments, **options)).replace(str(Path.cwd()), ".")
+        outputs[name] = re.sub(r"\d[\d,]* bytes|bytes: +[\d,]+", "N bytes", run(*arguments, **options)).replace(
+            str(Path.cwd()), "."
+        )
         return outputs[name]
 
     step("init")
@@ -153,7 +156,19 @@ def test_an_empty_bot_is_a_bot_and_a_missing_one_is_not(run: Run) -> None:
 
 
 def test_a_real_process_prints_one_line_and_exits_1(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ltm_console", "--db", str(tmp_path / "a.db"), "--bot", "b", "--chat", "group:1", "recall", "x"]
+    command = [
+        sys.executable,
+        "-m",
+        "ltm_console",
+        "--db",
+        str(tmp_path / "a.db"),
+        "--bot",
+        "b",
+        "--chat",
+        "group:1",
+        "recall",
+        "x",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
@@ -189,7 +204,10 @@ def test_import_chat_stores_what_it_can_and_reports_each_bad_line(run: Run, snap
 
 
 def test_import_chat_of_a_long_conversation_embeds_it(run: Run, tmp_path: Path) -> None:
-    rows = [{"speaker": f"u{n % 3}", "speaker_name": "N", "text": f"message number {n}", "at": "2026-05-01T10:00:00Z"} for n in range(1200)]
+    rows = [
+        {"speaker": f"u{n % 3}", "speaker_name": "N", "text": f"message number {n}", "at": "2026-05-01T10:00:00Z"}
+        for n in range(1200)
+    ]
     (tmp_path / "chat.jsonl").write_text("\n".join(map(json.dumps, rows)))
     answer = json.loads(run("import-chat", "chat.jsonl", "--json", env={"LTM_EMBEDDER": "hash"}))
     assert (answer["stored"], answer["skipped"], answer["embedded"]["remaining"]) == (1200, 0, 0)
