@@ -24,6 +24,7 @@ import re
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
@@ -675,7 +676,7 @@ class _File:
         self._pid = os.getpid()
         self._queue_lock, self._writer_lock = threading.Lock(), threading.Lock()
         self._local = threading.local()
-        self._all: list[apsw.Connection] = []
+        self._all: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # a reader goes with its thread
         self._writer: apsw.Connection | None = None
 
     # A connection must not be used, nor closed, in the child of a fork: closing it would drop the parent's locks.
@@ -685,7 +686,7 @@ class _File:
         if self.closed:
             raise InvalidInput("the memory is closed")
         if self._pid != os.getpid():
-            _File._inherited.append((self._all, self._local, self._writer))
+            _File._inherited.append((list(self._all), self._local, self._writer))
             self._queue = []
             self._reset()
 
@@ -716,7 +717,7 @@ class _File:
         self.distance = _load_distance(db)
         if not writable and not self.readonly:
             db.execute("PRAGMA query_only = ON")
-        self._all.append(db)
+        self._all.add(db)
         return db
 
     @contextlib.contextmanager
@@ -844,9 +845,10 @@ class _File:
             if not ours:
                 db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
             self._journal(db)
-            if ours and version < len(migrations):
-                self._backup_before(db, version)
-            self._migrate(db, migrations)
+            if version < len(migrations):
+                if ours:
+                    self._backup_before(db, version)
+                self._migrate(db, migrations)
             self._writer = db
 
     def _journal(self, db: apsw.Connection) -> None:
@@ -892,9 +894,8 @@ class _File:
                 with contextlib.suppress(Exception):  # a reader elsewhere may hold the log; the next close gets it
                     self._writer.set_busy_timeout(100)
                     self._writer.wal_checkpoint(mode=3)  # TRUNCATE
-            for db in self._all:
+            for db in list(self._all):
                 db.close(True)
-            self._all.clear()
             self._writer = None
 
 
@@ -1217,6 +1218,10 @@ class _Generation(NamedTuple):
 _GENERATIONS = "SELECT id, fingerprint, dim, state, slot, probe, mean, low, high FROM embedder WHERE state <> 'retired'"
 
 
+# Spaces in which rows were edited that no operation claims.
+_EDITED = "SELECT key >> 32 FROM stale WHERE cause = 'edit' UNION SELECT space FROM revision WHERE audit IS NULL"
+
+
 class Memory:
     """An open file. What concerns the whole of it; memory itself is read and written through `space()`.
 
@@ -1236,7 +1241,9 @@ class Memory:
         self._calibrating = threading.Lock()
         self._indexed = False
         self.warnings = file.warnings
-        if not file.readonly and (edited := self._write(lambda db: None)):
+        with file.read() as db:
+            foreign = db.execute(_EDITED).fetchone() and not file.readonly
+        if foreign and (edited := self._write(lambda db: None)):
             self.warnings.append(f"another program had edited memories; the index was brought up to date for {edited} of them")
 
     @property
@@ -1322,8 +1329,7 @@ class Memory:
 
     def _adopt(self, db: apsw.Connection) -> int:
         """Index and audit the edits of a program that is not ours: rows noted by triggers that no operation claims."""
-        found = "SELECT key >> 32 FROM stale WHERE cause = 'edit' UNION SELECT space FROM revision WHERE audit IS NULL"
-        spaces = [space for (space,) in db.execute(found)]
+        spaces = [space for (space,) in db.execute(_EDITED)]
         if not spaces:
             return 0
         edited = _index_edits(db, {})

@@ -407,8 +407,9 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-def take_line(space: ltm.Space, number: int, raw: bytes, counts: dict[str, int], bad: list[dict[str, Any]]) -> None:
-    """Store one line of a conversation, or note why not."""
+@functools.cache
+def message_model() -> Any:
+    """One line of a conversation. Made at first need: pydantic takes longer to load than most commands to run."""
     import pydantic
 
     class Message(pydantic.BaseModel, extra="ignore", strict=True):
@@ -417,14 +418,18 @@ def take_line(space: ltm.Space, number: int, raw: bytes, counts: dict[str, int],
         text: str
         at: str | None = None
 
+    return Message
+
+
+def take_line(space: ltm.Space, number: int, raw: bytes, counts: dict[str, int], bad: list[dict[str, Any]]) -> None:
+    """Store one line of a conversation, or note why not."""
+    import pydantic
+
     try:
-        message = Message.model_validate_json(raw.lstrip(b"\xef\xbb\xbf"))
+        message = message_model().model_validate_json(raw.lstrip(b"\xef\xbb\xbf"))
         speaker = ltm.Speaker(message.speaker, message.speaker_name) if message.speaker else None
-        source_ref = f"line:{number}"
-        stored = space.for_speaker(speaker).remember(
-            message.text, created_at=message.at, source="import", source_ref=source_ref, claim_type="user_statement"
-        )
-        counts[stored.outcome] += 1
+        details = {"created_at": message.at, "source": "import", "source_ref": f"line:{number}", "claim_type": "user_statement"}
+        counts[space.for_speaker(speaker).remember(message.text, **details).outcome] += 1
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -124,6 +125,7 @@ def test_a_writer_waits_for_another_process_and_gives_up_clearly(tmp_path: Path,
     with pytest.raises(ltm.Busy, match="nothing was written"):
         waiter.space(GROUP, speaker=ALICE).remember("x")
     assert waiter.space(GROUP).list().total == 0  # readers do not wait
+    ltm.open(path).close()  # nor does opening
     released.set()
     thread.join()
     monkeypatch.undo()
@@ -237,3 +239,14 @@ def test_time_is_only_told_by_the_injected_clock(opened: Callable[..., ltm.Memor
     space = memory.space(GROUP, speaker=ALICE)
     assert space.get(space.remember("x").id).created_at == "1970-01-01T00:00:00Z"
     assert time.time() > 0
+
+
+def test_readers_of_finished_threads_are_closed(tmp_path: Path) -> None:
+    with ltm.open(tmp_path / "a.db") as memory:
+        memory.space(GROUP, speaker=ALICE).remember("x")
+        for _ in range(30):
+            thread = threading.Thread(target=lambda: memory.space(GROUP).list())
+            thread.start()
+            thread.join()
+        gc.collect()
+        assert len(memory._file._all) <= 3
