@@ -287,8 +287,11 @@ def _jieba() -> Any:
 @functools.cache
 def _load_jieba() -> Any:
     import logging
+    import warnings
 
-    import jieba
+    with warnings.catch_warnings():  # jieba 0.42 has escapes that newer Pythons warn of, or refuse under -W error
+        warnings.simplefilter("ignore")
+        import jieba
 
     jieba.setLogLevel(logging.WARNING)
     tokenizer = jieba.Tokenizer()

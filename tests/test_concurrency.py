@@ -118,16 +118,18 @@ def test_a_writer_waits_for_another_process_and_gives_up_clearly(tmp_path: Path,
             held.set()
             released.wait()
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     held.wait()
-    monkeypatch.setattr(ltm, "BUSY_SECONDS", 0.05)
-    with pytest.raises(ltm.Busy, match="nothing was written"):
-        waiter.space(GROUP, speaker=ALICE).remember("x")
-    assert waiter.space(GROUP).list().total == 0  # readers do not wait
-    ltm.open(path).close()  # nor does opening
-    released.set()
-    thread.join()
+    try:
+        monkeypatch.setattr(ltm, "BUSY_SECONDS", 0.05)
+        with pytest.raises(ltm.Busy, match="nothing was written"):
+            waiter.space(GROUP, speaker=ALICE).remember("x")
+        assert waiter.space(GROUP).list().total == 0  # readers do not wait
+        ltm.open(path).close()  # nor does opening
+    finally:
+        released.set()
+        thread.join()
     monkeypatch.undo()
     assert waiter.space(GROUP, speaker=ALICE).remember("x").outcome == "stored"
     for memory in (holder, waiter):

@@ -115,6 +115,7 @@ def test_common_words_weigh_little_and_rare_ones_much() -> None:
 
 
 def test_the_host_cannot_change_the_cut() -> None:
+    ltm_text.warm_up()
     import jieba
 
     before = ltm_text.cut("豆豆柯基很可爱").counts
