@@ -191,6 +191,12 @@ def _translated() -> Iterator[None]:
         raise ReadOnly("the database is open for reading only") from error
     except apsw.FullError as error:
         raise StorageError("the disk is full; nothing was written") from error
+    except apsw.SQLError as error:
+        if "no such table" not in str(error):
+            raise
+        raise Corrupt(f"a table of the database is missing ({error}); open it again or restore a backup") from error
+    except UnicodeDecodeError as error:
+        raise Corrupt(f"a text in the database is not UTF-8 ({error}); it was written by another program") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise Corrupt(f"the database file is damaged ({error}); restore a backup") from error
     except apsw.ConstraintError as error:
@@ -294,6 +300,17 @@ def _text(value: object, what: str, limit: int, *, empty: bool = True) -> str:
     return ltm_text.storable(value)[0]
 
 
+def _texts(values: object, what: str) -> list[str]:
+    """Check a list of texts; any iterable but a text."""
+    try:
+        found = [] if isinstance(values, (str, bytes)) else list(values)  # type: ignore[call-overload]
+    except TypeError:
+        found = [None]
+    if isinstance(values, (str, bytes)) or not all(isinstance(value, str) for value in found):
+        raise InvalidInput(f"{what} must be a list of texts, not {_short(values)}")
+    return found
+
+
 def _identity(value: object, what: str, *, empty: bool = False) -> str:
     """Check a part of an identity: taken exactly as given, and refused rather than repaired."""
     if not isinstance(value, str):
@@ -380,12 +397,12 @@ class Filter:
     include_ended: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.statuses, str) or not self.statuses or not set(self.statuses) <= set(STATUSES):
+        object.__setattr__(self, "statuses", tuple(_texts(self.statuses, "statuses")))
+        object.__setattr__(self, "tags", tuple(_texts(self.tags, "tags")))
+        if not self.statuses or not set(self.statuses) <= set(STATUSES):
             raise InvalidInput(f"statuses must be some of {', '.join(STATUSES)}, not {_short(self.statuses)}")
         if self.importance_min not in range(1, 6):
             raise InvalidInput(f"importance_min must be 1 to 5, not {_short(self.importance_min)}")
-        if isinstance(self.tags, str):
-            raise InvalidInput(f"tags must be a list of texts, not {_short(self.tags)}")
         for name in ("speaker_id", "speaker_name", "source"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _text(getattr(self, name), name, REF_CHARS))
@@ -421,9 +438,9 @@ class Weights:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise InvalidInput(f"{each.name} must be a number not below 0, not {_short(value)}")
-        if not self.half_life_days:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1e6:
+                raise InvalidInput(f"{each.name} must be a number from 0 to a million, not {_short(value)}")
+        if self.half_life_days < 1e-6:
             raise InvalidInput("half_life_days must be above 0")
         if self.floor > 1 or self.min_relevance > 1:
             raise InvalidInput("floor and min_relevance must be 0 to 1")
@@ -632,6 +649,10 @@ class EmbedReport:
 # --------------------------------------------------------------------------------------------- storage
 
 
+# Tables that hold nothing but what can be computed again.
+_DERIVED = ("speaker_alias", "episode_fts", "episode_vector", "stale", "job")
+
+
 def _migrations() -> list[str]:
     """The text of each migration, in order. Read through importlib: the package may lie in a zip."""
     try:
@@ -734,12 +755,14 @@ class _File:
             if db.in_transaction:  # a read inside a read shares its snapshot
                 yield db
                 return
-            db.execute("BEGIN")
-            try:
-                yield db
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
+            # In memory there is no log to read past a writer: readers take turns with it.
+            with self._writer_lock if self.memory else contextlib.nullcontext():
+                db.execute("BEGIN")
+                try:
+                    yield db
+                finally:
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in a transaction that is on disk when this returns; its error undoes its own part alone."""
@@ -753,18 +776,32 @@ class _File:
         else:
             with self._queue_lock:
                 self._queue.append(job)
-            with self._writer_lock:
-                if not job.done:
-                    self._run()
+            self._wait_for(job)
         if job.error is not None:
             raise job.error
         value: T = job.value
         return value
 
+    def _wait_for(self, job: _Job) -> None:
+        """Run the queue, or wait until another thread has run it, until this job is done."""
+        try:
+            with self._writer_lock:
+                while not job.done:  # a round takes at most GROUP jobs, and may not have been ours
+                    self._run()
+        except BaseException:  # interrupted while waiting: what is still queued must not be written later
+            with self._queue_lock:
+                if job in self._queue:
+                    self._queue.remove(job)
+            raise
+
     @property
     def batching(self) -> apsw.Connection | None:
         """The writer, while this thread holds it for a batch."""
         return getattr(self._local, "batch", None)
+
+    def refuse_in_batch(self, what: str) -> None:
+        if self.batching is not None:
+            raise InvalidInput(f"{what} is not possible inside a batch; end the batch first")
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[None]:
@@ -772,8 +809,7 @@ class _File:
         self._check_process()
         if self.readonly:
             raise ReadOnly(f"{self.path} is open for reading only")
-        if self.batching is not None:
-            raise InvalidInput("a batch is open in this thread already")
+        self.refuse_in_batch("another batch")
         with self._writer_lock, _translated():
             db = self._writer = self._writer or self.connect(writable=True)
             db.execute("BEGIN IMMEDIATE")
@@ -849,6 +885,7 @@ class _File:
                 if ours:
                     self._backup_before(db, version)
                 self._migrate(db, migrations)
+            self._restore_derived(db, migrations)
             self._writer = db
 
     def _journal(self, db: apsw.Connection) -> None:
@@ -878,6 +915,29 @@ class _File:
                 db.execute("ROLLBACK")
                 raise
 
+    def _restore_derived(self, db: apsw.Connection, migrations: list[str]) -> None:
+        """Make derived tables that somebody dropped again; the next use of the file fills them."""
+        import apsw
+
+        names = f"({', '.join(map(repr, _DERIVED))})"
+        found = db.execute(f"SELECT count(*) FROM sqlite_schema WHERE name IN {names}").get
+        if found == len(_DERIVED):
+            return
+        model = apsw.Connection(":memory:")
+        for script in migrations:
+            model.execute(script)
+        wanted = model.execute(
+            f"SELECT name, sql FROM sqlite_schema WHERE tbl_name IN {names} AND sql IS NOT NULL ORDER BY rowid"
+        ).fetchall()
+        model.close()
+        db.execute("BEGIN IMMEDIATE")
+        for name, sql in wanted:
+            if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).get:
+                db.execute(sql)
+        db.execute("DELETE FROM setting WHERE space = 0 AND name = 'text_fingerprint'")
+        db.execute("COMMIT")
+        self.warnings.append("derived tables were missing; they were made again and are filled at the first use")
+
     def _backup_before(self, db: apsw.Connection, version: int) -> None:
         target = Path(f"{self.path}.v{version}.bak")
         if not target.exists():
@@ -888,6 +948,7 @@ class _File:
         if self.closed or self._pid != os.getpid():
             self.closed = True
             return
+        self.refuse_in_batch("close")
         with self._writer_lock:
             self.closed = True
             if self._writer is not None and not self.readonly:
@@ -940,10 +1001,29 @@ def _identify(db: apsw.Connection, path: str) -> tuple[int, bool]:
     return 0, False
 
 
+def _path(path: object, what: str) -> str:
+    """Check a path: text that the system can name a file by."""
+    try:
+        name = os.fspath(path)  # type: ignore[call-overload]
+        name.encode("utf-8")
+    except (TypeError, AttributeError, UnicodeEncodeError) as error:
+        raise InvalidInput(f"{what} must be a path in UTF-8, not {_short(path)}") from error
+    if not name or "\x00" in name:
+        raise InvalidInput(f"{what} must be a non-empty path, not {_short(path)}")
+    return str(name)
+
+
 def _copy_verified(db: apsw.Connection, target: Path) -> None:
-    """Copy the database beside its name, check the copy, then give it its name. Never a copy of the raw file."""
+    """Copy the database beside its name, check the copy, then give it its name. Never a copy of the raw file.
+
+    A log left beside the name would be played into the new file, so it is refused: somebody may be using it.
+    """
     import apsw
 
+    for suffix in ("-wal", "-journal"):
+        log = Path(f"{target}{suffix}")
+        if log.exists() and log.stat().st_size:
+            raise Conflict(f"{target} is in use or was not closed ({log.name} is there); choose another name")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         copy = apsw.Connection(str(draft))
@@ -984,9 +1064,7 @@ def open(
     "Alice's flight to Tokyo is on Tuesday"
     >>> mem.close()
     """
-    name = os.fspath(path)
-    if not isinstance(name, str) or not name:
-        raise InvalidInput("the path of the database must be a non-empty text")
+    name = _path(path, "the database")
     if name != ":memory:":
         name = os.path.abspath(name)
         if readonly and not os.path.exists(name):
@@ -1036,8 +1114,10 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _content_hash(content: str) -> bytes:
-    return hashlib.blake2b(ltm_text.duplicate_form(content).encode(), digest_size=HASH_BYTES).digest()
+def _content_hash(content: str, valid_from_us: int | None, valid_until_us: int | None) -> bytes:
+    """What makes two memories of a speaker one: the words, and the time they hold for."""
+    form = f"{ltm_text.duplicate_form(content)}\x00{valid_from_us}\x00{valid_until_us}"
+    return hashlib.blake2b(form.encode(), digest_size=HASH_BYTES).digest()
 
 
 def _terms_row(space: int, cut: ltm_text.Cut) -> str:
@@ -1046,19 +1126,20 @@ def _terms_row(space: int, cut: ltm_text.Cut) -> str:
 
 
 def _index(db: apsw.Connection, key: int, cuts: Mapping[str, ltm_text.Cut]) -> None:
-    """Make the derived rows of one episode agree with its base row, or vanish with it."""
+    """Make the derived rows of one episode (or, by its negative id, one speaker) agree with its base row, or vanish with it."""
+    if key < 0:
+        _index_speaker(db, -key)
+        return
     if db.execute("SELECT 1 FROM episode_fts_docsize WHERE id = ?", (key,)).get:
         db.execute("DELETE FROM episode_fts WHERE rowid = ?", (key,))
-    row = db.execute("SELECT space, content, n_terms, content_hash FROM episode WHERE key = ?", (key,)).fetchone()
+    row = db.execute("SELECT space, content, n_terms FROM episode WHERE key = ?", (key,)).fetchone()
     if row is None:
         return
-    space, content, n_terms, content_hash = row
+    space, content, n_terms = row
     cut = cuts.get(content) or ltm_text.cut(content)
     db.execute("INSERT INTO episode_fts (rowid, terms) VALUES (?, ?)", (key, _terms_row(space, cut)))
     if cut.length != n_terms:
         db.execute("UPDATE episode SET n_terms = ? WHERE key = ?", (cut.length, key))
-    if content_hash != (wanted := _content_hash(content)):  # OR IGNORE: another active episode may have it
-        db.execute("UPDATE OR IGNORE episode SET content_hash = ? WHERE key = ?", (wanted, key))
     db.execute(
         "INSERT OR IGNORE INTO job (kind, target) SELECT 'embed', :key WHERE NOT EXISTS (SELECT 1 FROM episode_vector"
         " WHERE key = :key | (SELECT slot << 62 FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1))",
@@ -1066,10 +1147,35 @@ def _index(db: apsw.Connection, key: int, cuts: Mapping[str, ltm_text.Cut]) -> N
     )
 
 
+def _index_speaker(db: apsw.Connection, id: int) -> None:
+    """What a question may call a speaker: the id, and every name they have gone by."""
+    db.execute("DELETE FROM speaker_alias WHERE speaker = ? AND space = (SELECT space FROM speaker WHERE id = ?1)", (id,))
+    sql = "SELECT space, sender_id FROM speaker WHERE id = ?1 UNION SELECT space, name FROM speaker WHERE id = ?1"
+    names = db.execute(
+        sql + " UNION SELECT space, n.name FROM speaker_name n JOIN speaker s ON s.id = n.speaker WHERE s.id = ?1", (id,)
+    )
+    aliases = sorted({(space, alias, id) for space, name in names.fetchall() for alias in ltm_text.aliases(name)})
+    db.executemany("INSERT INTO speaker_alias (space, alias, speaker) VALUES (?, ?, ?)", aliases)
+
+
+def _rehash(db: apsw.Connection, keys: Sequence[int]) -> None:
+    """Set the hash by which duplicates are found. Two edits may have swapped their texts, so wrong ones go first."""
+    sql = "SELECT content, valid_from_us, valid_until_us, content_hash FROM episode WHERE key = ?"
+    wrong = []
+    for key in keys:
+        row = db.execute(sql, (key,)).fetchone()
+        if row and row[3] != (wanted := _content_hash(*row[:3])):
+            wrong.append((wanted, key))
+            db.execute("UPDATE episode SET content_hash = x'' WHERE key = ?", (key,))
+    # OR IGNORE: another active episode may have it, if a program that is not ours wrote the same text twice
+    db.executemany("UPDATE OR IGNORE episode SET content_hash = ? WHERE key = ?", wrong)
+
+
 def _index_edits(db: apsw.Connection, cuts: Mapping[str, ltm_text.Cut]) -> int:
     keys = [key for (key,) in db.execute("SELECT key FROM stale WHERE cause = 'edit'")]
     for key in keys:
         _index(db, key, cuts)
+    _rehash(db, keys)
     db.execute("DELETE FROM stale WHERE cause = 'edit'")
     return len(keys)
 
@@ -1168,30 +1274,19 @@ class _Change:
 
 def _ensure_speaker(db: apsw.Connection, space: int, speaker: Speaker, now_us: int) -> int:
     row = db.execute("SELECT id, name FROM speaker WHERE space = ? AND sender_id = ?", (space, speaker.id)).fetchone()
-    if row is None:
-        key: int = db.execute(
+    id: int = (
+        row[0]
+        if row
+        else db.execute(
             "INSERT INTO speaker (space, sender_id, name, first_us, last_us) VALUES (?, ?, ?, ?, ?) RETURNING id",
             (space, speaker.id, speaker.name, now_us, now_us),
         ).get
-        _name_speaker(db, space, key, speaker.id, None)
-        if speaker.name:
-            _name_speaker(db, space, key, speaker.name, now_us)
-        return key
-    if speaker.name and speaker.name != row[1]:
-        db.execute("UPDATE speaker SET name = ? WHERE id = ?", (speaker.name, row[0]))
-        _name_speaker(db, space, row[0], speaker.name, now_us)
-    db.execute("UPDATE speaker SET last_us = max(last_us, ?) WHERE id = ?", (now_us, row[0]))
-    return int(row[0])
-
-
-def _name_speaker(db: apsw.Connection, space: int, speaker: int, name: str, named_us: int | None) -> None:
-    """Note a name, and what a question may call it; an id (`named_us` None) is an alias and not a name."""
-    if named_us is not None:
-        db.execute("INSERT OR IGNORE INTO speaker_name (speaker, name, first_us) VALUES (?, ?, ?)", (speaker, name, named_us))
-    db.executemany(
-        "INSERT OR IGNORE INTO speaker_alias (space, alias, speaker) VALUES (?, ?, ?)",
-        [(space, alias, speaker) for alias in sorted(ltm_text.aliases(name))],
     )
+    if speaker.name and (row is None or speaker.name != row[1]):
+        db.execute("INSERT OR IGNORE INTO speaker_name (speaker, name, first_us) VALUES (?, ?, ?)", (id, speaker.name, now_us))
+        db.execute("UPDATE speaker SET name = ? WHERE id = ?", (speaker.name, id))
+    db.execute("UPDATE speaker SET last_us = max(last_us, ?) WHERE id = ?", (now_us, id))
+    return id
 
 
 # ------------------------------------------------------------------------------------------------ Memory
@@ -1219,7 +1314,10 @@ _GENERATIONS = "SELECT id, fingerprint, dim, state, slot, probe, mean, low, high
 
 
 # Spaces in which rows were edited that no operation claims.
-_EDITED = "SELECT key >> 32 FROM stale WHERE cause = 'edit' UNION SELECT space FROM revision WHERE audit IS NULL"
+_EDITED = (
+    "SELECT iif(key < 0, (SELECT space FROM speaker WHERE id = -key), key >> 32) FROM stale WHERE cause = 'edit'"
+    " UNION SELECT space FROM revision WHERE audit IS NULL"
+)
 
 
 class Memory:
@@ -1242,8 +1340,10 @@ class Memory:
         self._indexed = False
         self.warnings = file.warnings
         with file.read() as db:
-            foreign = db.execute(_EDITED).fetchone() and not file.readonly
-        if foreign and (edited := self._write(lambda db: None)):
+            foreign = db.execute(_EDITED).fetchone() is not None
+        if foreign and file.readonly:
+            self.warnings.append("another program edited memories; searches may miss that until the file is opened for writing")
+        elif foreign and (edited := self._write(lambda db: None)):
             self.warnings.append(f"another program had edited memories; the index was brought up to date for {edited} of them")
 
     @property
@@ -1270,7 +1370,7 @@ class Memory:
             raise InvalidInput(f"a space needs a Scope, not {_short(scope)}")
         if speaker is not None and not isinstance(speaker, Speaker):
             raise InvalidInput(f"speaker must be a Speaker, not {_short(speaker)}")
-        return Space(self, scope, speaker, via)
+        return Space(self, scope, speaker, _identity(via, "via"))
 
     def spaces(self) -> list[SpaceInfo]:
         """Every space that holds anything, with counts; by bot, kind and launcher. For operators."""
@@ -1334,7 +1434,8 @@ class Memory:
             return 0
         edited = _index_edits(db, {})
         for space in spaces:
-            entry = {"space": space, "at_us": self._clock(), "operation": "external_edit"}
+            known = db.execute("SELECT 1 FROM space WHERE id = ?", (space,)).get
+            entry: dict[str, Any] = {"space": space if known else None, "at_us": self._clock(), "operation": "external_edit"}
             revised = db.execute("SELECT count(*) FROM revision WHERE audit IS NULL AND space = ?", (space,)).get
             entry |= {"target_type": "space", "target_id": "", "via": "external"}
             key = _append_audit(db, entry, {"summary": "edited by another program", "revisions": revised})
@@ -1422,12 +1523,16 @@ class Memory:
         batch and two of its texts fail the model is taken to be down and the rest waits. A new model's generation
         takes over, in one transaction, when nothing is left. Raises EmbedderError: no embedder, or no answer at all.
         """
+        self._file.refuse_in_batch("embedding")
         generation = self._ensure_generation()
         with self._file.read() as db:
             newest = min(self._generations(db), key=lambda g: g.state)  # 'building' before 'current'
             total = db.execute("SELECT count(*) FROM job WHERE kind = 'embed'").get
         if newest.id != generation.id:
-            raise EmbedderError(f"a newer embedder ({newest.fingerprint}) is being built; {generation.fingerprint} adds nothing")
+            raise EmbedderError(
+                f"a newer embedder ({newest.fingerprint}) is being built; finish it with that one,"
+                " or give it up with abandon_building()"
+            )
         done, failed, error, cursor = 0, 0, "", NO_TIME
         while rows := self._pending_batch(cursor):
             cursor = rows[-1][0]
@@ -1440,6 +1545,24 @@ class Memory:
                 break
         state, remaining = self._write(lambda db: self._swap(db, generation))
         return EmbedReport(done, failed, remaining, error, state)
+
+    def abandon_building(self) -> bool:
+        """Give up a generation that is being built and stay with the one that serves; False if none is built."""
+
+        def work(db: apsw.Connection) -> int:
+            building = next((g for g in self._generations(db) if g.state == "building"), None)
+            if building is None:
+                return 0
+            self._retire(db, building)
+            db.execute("DELETE FROM job WHERE kind = 'embed'")
+            db.execute(
+                "INSERT INTO job (kind, target) SELECT 'embed', key FROM episode e WHERE NOT EXISTS (SELECT 1 FROM episode_vector v"
+                " WHERE v.key = e.key | (SELECT slot << 62 FROM embedder WHERE state = 'current'))"
+            )
+            self._audit_file(db, "embedder_abandon", building.fingerprint)
+            return 1
+
+        return bool(self._write(work))
 
     def _pending_batch(self, cursor: int) -> list[tuple[int, str, bytes]]:
         sql = """
@@ -1474,8 +1597,14 @@ class Memory:
     def _store_vectors(
         db: apsw.Connection, generation: _Generation, vectors: dict[tuple[int, bytes], bytes], errors: dict[int, str]
     ) -> int:
-        """Store what still fits: the model was asked outside any transaction, and the text may have changed since."""
+        """Store what still fits: the model was asked outside any transaction, and the text or the generation may have
+        changed since. Only the newest generation's vector is what a job waits for."""
         stored = 0
+        newest = db.execute("SELECT id FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1").get
+        if newest != generation.id:
+            raise EmbedderError(
+                f"another embedder took over from {generation.fingerprint} meanwhile; what it made last was dropped"
+            )
         for (key, digest), vector in vectors.items():
             if db.execute("SELECT content_hash = ? FROM episode WHERE key = ?", (digest, key)).get:
                 db.execute("INSERT OR REPLACE INTO episode_vector (key, vector) VALUES (?, ?)", (key | generation.offset, vector))
@@ -1570,12 +1699,14 @@ class Memory:
             if not resume:
                 db.execute("INSERT OR IGNORE INTO stale (key, cause) SELECT key, 'reindex' FROM episode")
                 db.execute("INSERT OR IGNORE INTO stale (key, cause) SELECT id, 'reindex' FROM episode_fts_docsize")
+                db.execute("INSERT OR IGNORE INTO stale (key, cause) SELECT -id, 'reindex' FROM speaker")
+                db.execute(_RECOUNT)
             db.execute("INSERT OR REPLACE INTO setting (name, value) VALUES ('text_fingerprint', ?)", (fingerprint,))
-            return int(db.execute("SELECT count(*) FROM stale").get)
+            return int(db.execute("SELECT count(*) FROM stale WHERE key > 0").get)
 
         total, done = self._write(begin), 0
         while batch := self._write(self._index_batch):
-            done += batch
+            done += sum(key > 0 for key in batch)
             if progress:
                 progress(done, total)
         if done:
@@ -1583,12 +1714,13 @@ class Memory:
         return done
 
     @staticmethod
-    def _index_batch(db: apsw.Connection) -> int:
+    def _index_batch(db: apsw.Connection) -> list[int]:
         keys = [key for (key,) in db.execute("SELECT key FROM stale ORDER BY key LIMIT ?", (INDEX_BATCH,))]
         for key in keys:
             _index(db, key, {})
+        _rehash(db, keys)
         db.executemany("DELETE FROM stale WHERE key = ?", [(key,) for key in keys])
-        return len(keys)
+        return keys
 
     # -- care
 
@@ -1619,7 +1751,10 @@ class Memory:
 
     def backup(self, target: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write a consistent, checked copy while the file is in use; it appears under its name only when whole."""
-        path = Path(os.path.abspath(target))
+        self._file.refuse_in_batch("a backup")
+        path = Path(os.path.abspath(_path(target, "the backup")))
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder")
         if path.exists() and not overwrite:
             raise Conflict(f"{path} exists; choose another name or say overwrite")
         if not path.parent.is_dir():
@@ -1631,6 +1766,12 @@ class Memory:
             _copy_verified(db, path)
         return path
 
+
+_RECOUNT = """
+    UPDATE space SET (n_episodes, n_active, n_terms) =
+      (SELECT count(*), count(*) FILTER (WHERE status = 'active'), coalesce(sum(n_terms), 0)
+       FROM episode e WHERE e.space = space.id),
+      next_seq = max(next_seq, coalesce((SELECT (max(key) & 0xffffffff) + 1 FROM episode e WHERE e.space = space.id), 1))"""
 
 _CHECKS = {
     "episodes are not in the term index": "SELECT count(*) FROM episode e WHERE NOT EXISTS (SELECT 1 FROM episode_fts_docsize d"
@@ -1680,7 +1821,11 @@ _EPISODE = """
 
 
 def _load_episode(row: Sequence[Any]) -> Episode:
-    speaker = Speaker(row[2], row[3]) if row[2] is not None else None
+    speaker = None
+    if row[2] is not None:  # as stored: another program may have given a name that we would not take
+        speaker = object.__new__(Speaker)
+        object.__setattr__(speaker, "id", row[2])
+        object.__setattr__(speaker, "name", row[3])
     created, event, start, end = (to_iso(us) if us is not None else "" for us in row[8:12])
     head = (row[0], row[1], speaker, tuple(json.loads(row[4])), row[5], row[6], row[7])
     return Episode(*head, created, event, start, end, row[12], row[13], row[14], bool(row[15]), row[16])
@@ -1757,8 +1902,8 @@ def _draft(content: str, tags: Sequence[str], importance: int, details: Mapping[
     """Check everything that needs no database. Raises InvalidInput."""
     text = _text(content, "content", CONTENT_CHARS, empty=False)
     altered = ltm_text.storable(content)[1]
-    if isinstance(tags, str) or len(list(tags)) > TAGS:
-        raise InvalidInput(f"tags must be a list of at most {TAGS} texts, not {_short(tags)}")
+    if len(tags) > TAGS:
+        raise InvalidInput(f"tags must be at most {TAGS}, not {len(tags)}")
     folded: dict[str, str] = {}
     for tag in tags:
         if not (form := _fold_tag(tag)):
@@ -1781,7 +1926,7 @@ def _draft(content: str, tags: Sequence[str], importance: int, details: Mapping[
     if start is not None and end is not None and start >= end:
         raise InvalidInput(f"valid_from {to_iso(start)} must be before valid_until {to_iso(end)}")
     columns["is_update"] = int(not UPDATE_TAGS.isdisjoint(folded))
-    columns["content_hash"] = _content_hash(text)
+    columns["content_hash"] = _content_hash(text, start, end)
     note = f"{altered} characters that cannot be stored were replaced by U+FFFD"
     return _Draft(columns, folded, (note,) if altered else ())
 
@@ -1825,7 +1970,7 @@ class Space:
         """Run one operation; return its result (JSON) and whether it is the stored one of an earlier call."""
         if key is not None:
             key = _text(key, "operation_key", REF_CHARS, empty=False)
-        wanted = _canonical([operation, request])
+        wanted = _canonical([operation, self.scope.isolation, request])
 
         def transaction(db: apsw.Connection) -> tuple[T, bool]:
             change = _Change(db, self, operation)
@@ -1869,10 +2014,8 @@ class Space:
         """
         details = {"source": source, "source_ref": source_ref, "claim_type": claim_type, "pinned": pinned}
         details |= {"event_at": event_at, "valid_from": valid_from, "valid_until": valid_until, "created_at": created_at}
-        draft = _draft(content, tags, importance, details)
-        if isinstance(supersedes, str) or not all(isinstance(id, str) for id in supersedes):
-            raise InvalidInput(f"supersedes must be a list of episode ids, not {_short(supersedes)}")
-        supersedes = [ltm_text.storable(id)[0] for id in dict.fromkeys(supersedes)]
+        draft = _draft(content, _texts(tags, "tags"), importance, details)
+        supersedes = [ltm_text.storable(id)[0] for id in dict.fromkeys(_texts(supersedes, "supersedes"))]
         self._memory._ensure_index(writing=True)
         cuts = {draft.columns["content"]: ltm_text.cut(draft.columns["content"])}
         named = f"{self.speaker.name}: " if self.speaker and self.speaker.name else ""
@@ -1977,7 +2120,7 @@ class Space:
         others are written meanwhile, and page 5,000 costs what page 1 does."""
         start = _parse_cursor(cursor)
         limit = _clamp(limit, RECALL_LIMIT, "limit")
-        where = where or Filter()
+        where, _ = _chosen(where, None, self._memory.weights)
         with self._memory._file.read() as db:
             home = self._home(db)
             chosen = _where(db, home, where, self._memory._clock(), drop_ended=False)
@@ -2029,7 +2172,7 @@ class Space:
         """
         started = time.perf_counter()
         text = _query_text(query)
-        where, weights = where or Filter(), weights or self._memory.weights
+        where, weights = _chosen(where, weights, self._memory.weights)
         search = _Search(self, text, where, weights, _clamp(limit, RECALL_LIMIT, "limit"))
         if len(query) > len(text):
             search.truncated.append(f"only the first {len(text):,} of {len(query):,} characters of the query were read")
@@ -2058,8 +2201,9 @@ class Space:
 
         `code`: returned, outranked, below_threshold, not_found, or the name of the filter that took it out.
         """
-        where, weights = where or Filter(), weights or self._memory.weights
+        where, weights = _chosen(where, weights, self._memory.weights)
         episode = self.find(id)
+        limit = _clamp(limit, RECALL_LIMIT, "limit")
         if episode is None:
             return Verdict("not_found", f"no episode {_short(id)} in this space")
         with self._memory._file.read() as db:
@@ -2092,6 +2236,15 @@ class Space:
         search.vector, search.generation, _ = self._memory._query_vector(text or " ", vector)
         with self._memory._file.read() as db:
             return search.run(db)
+
+
+def _chosen(where: Filter | None, weights: Weights | None, default: Weights) -> tuple[Filter, Weights]:
+    """The filter and weights of a call, or what stands in for them."""
+    if where is not None and not isinstance(where, Filter):
+        raise InvalidInput(f"where must be a Filter, not {_short(where)}")
+    if weights is not None and not isinstance(weights, Weights):
+        raise InvalidInput(f"weights must be Weights, not {_short(weights)}")
+    return where or Filter(), weights or default
 
 
 def _query_text(query: object) -> str:

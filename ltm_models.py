@@ -64,11 +64,11 @@ def pack(vector: Iterable[float], dim: int) -> bytes:
     """
     try:
         values = array("d", vector)
-    except (TypeError, ValueError) as error:
-        raise EmbedderError(f"a vector must be a sequence of numbers: {error}") from error
+        length = math.sqrt(math.fsum(value * value for value in values))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise EmbedderError(f"a vector must be a sequence of numbers whose squares can be added: {error}") from error
     if len(values) != dim:
         raise EmbedderError(f"the vector has {len(values)} components where the embedder declares {dim}")
-    length = math.sqrt(math.fsum(value * value for value in values))
     if not math.isfinite(length):
         raise EmbedderError("the vector holds NaN, an infinity or numbers too large to square")
     if length < 1e-9:

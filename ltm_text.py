@@ -64,12 +64,21 @@ def normal(text: str) -> str:
 
 
 def duplicate_form(text: str) -> str:
-    """Return the form in which two texts count as the same memory.
+    """Return the form in which two texts count as the same memory: case, width, script, spacing and end aside.
+
+    Not NFKC: "x²" is not "x2". Only the end is trimmed: ".NET" is not "net".
 
     >>> duplicate_form('养了一只狗，叫豆豆。 ') == duplicate_form('養了一隻狗,叫豆豆')
     True
     """
-    return " ".join(normal(text).split()).strip(_SENTENCE_END)
+    form = " ".join("".join(map(_narrow, unicodedata.normalize("NFC", text))).casefold().translate(_simplified()).split())
+    return form.rstrip(_SENTENCE_END) or form
+
+
+@functools.lru_cache(maxsize=4096)
+def _narrow(char: str) -> str:
+    """The ordinary form of a full-width or half-width character."""
+    return unicodedata.normalize("NFKC", char) if unicodedata.decomposition(char).startswith(("<wide>", "<narrow>")) else char
 
 
 @functools.cache

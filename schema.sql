@@ -28,7 +28,7 @@ CREATE TABLE space (
 
 -- Who speaks in a space. The identity is sender_id; the name is an attribute that may change.
 CREATE TABLE speaker (
-  id        INTEGER PRIMARY KEY,
+  id        INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used twice
   space     INTEGER NOT NULL REFERENCES space (id),
   sender_id TEXT NOT NULL CONSTRAINT speaker_id_given CHECK (sender_id <> ''),
   name      TEXT NOT NULL,                -- current name, '' when none was ever given
@@ -100,7 +100,7 @@ CREATE TABLE episode (
   superseded_by INTEGER REFERENCES episode (key) ON DELETE SET NULL,
   pinned        INTEGER NOT NULL DEFAULT 0 CONSTRAINT episode_pinned_bool CHECK (pinned IN (0, 1)),  -- never decays
   is_update     INTEGER NOT NULL DEFAULT 0 CONSTRAINT episode_update_bool CHECK (is_update IN (0, 1)),  -- has an update tag
-  content_hash  BLOB NOT NULL DEFAULT x'',-- of the form in which two texts count as the same; 8 bytes
+  content_hash  BLOB NOT NULL DEFAULT x'',-- of the form and validity in which two count as the same; 8 bytes
   n_terms       INTEGER NOT NULL DEFAULT 0,  -- length in words and bigrams
   document      TEXT,                     -- the document it was read from, if any
   extra         TEXT CONSTRAINT episode_extra_json CHECK (extra IS NULL OR json_valid(extra)),  -- imported fields we do not know
@@ -110,9 +110,14 @@ CREATE TABLE episode (
   CONSTRAINT episode_successor_in_space CHECK (superseded_by >> 32 = space),
   CONSTRAINT episode_successor_other CHECK (superseded_by <> key),
   CONSTRAINT episode_active_has_no_successor CHECK (superseded_by IS NULL OR status <> 'active'),
-  CONSTRAINT episode_validity_order CHECK (valid_from_us < valid_until_us)
+  CONSTRAINT episode_validity_order CHECK (valid_from_us < valid_until_us),
+  CONSTRAINT episode_time_range CHECK (
+    created_us BETWEEN -62135596800000000 AND 253402300799999999
+    AND coalesce(event_us, 0) BETWEEN -62135596800000000 AND 253402300799999999
+    AND coalesce(valid_from_us, 0) BETWEEN -62135596800000000 AND 253402300799999999
+    AND coalesce(valid_until_us, 0) BETWEEN -62135596800000000 AND 253402300799999999)
 ) STRICT;
--- The same text by the same speaker is one active memory.
+-- The same text by the same speaker, valid for the same time, is one active memory.
 CREATE UNIQUE INDEX episode_duplicate ON episode (space, coalesce(speaker, 0), content_hash)
   WHERE status = 'active' AND content_hash <> x'';
 CREATE INDEX episode_newest ON episode (space, created_us);
@@ -159,7 +164,7 @@ CREATE TABLE episode_vector (
   vector BLOB NOT NULL                    -- float32, unit length, finite
 ) STRICT;
 
--- Episodes whose derived rows no longer match: noted by trigger, worked off by the engine before it commits, or
+-- Episodes (by key) and speakers (by -id) whose derived rows no longer match: noted by trigger, worked off by the engine before it commits, or
 -- by the next writer when another program made the edit.
 CREATE TABLE stale (
   key   INTEGER PRIMARY KEY,
@@ -243,6 +248,25 @@ CREATE TABLE setting (
 ) STRICT, WITHOUT ROWID;
 
 -- Counters, sequences and notes about derived rows.
+-- Not even a program that leaves foreign keys off can orphan a memory or hand it to somebody else.
+CREATE TRIGGER space_kept BEFORE DELETE ON space
+BEGIN SELECT raise(ABORT, 'a space is kept for its audit; delete its episodes and facts instead'); END;
+CREATE TRIGGER speaker_kept BEFORE DELETE ON speaker
+WHEN EXISTS (SELECT 1 FROM episode WHERE space = old.space AND speaker = old.id)
+  OR EXISTS (SELECT 1 FROM profile_fact WHERE space = old.space AND speaker = old.id)
+BEGIN SELECT raise(ABORT, 'a speaker with episodes or facts is kept; delete those first'); END;
+CREATE TRIGGER speaker_deleted AFTER DELETE ON speaker BEGIN
+  DELETE FROM speaker_name WHERE speaker = old.id;
+  DELETE FROM speaker_alias WHERE space = old.space AND speaker = old.id;
+END;
+CREATE TRIGGER speaker_inserted AFTER INSERT ON speaker BEGIN
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (-new.id, 'edit');
+END;
+CREATE TRIGGER speaker_renamed AFTER UPDATE OF name ON speaker WHEN new.name <> old.name BEGIN
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (-new.id, 'edit');
+END;
+CREATE TRIGGER episode_placed BEFORE INSERT ON episode WHEN NOT EXISTS (SELECT 1 FROM space WHERE id = new.space)
+BEGIN SELECT raise(ABORT, 'an episode needs a space that exists'); END;
 CREATE TRIGGER episode_inserted AFTER INSERT ON episode BEGIN
   UPDATE space SET next_seq = max(next_seq, (new.key & 0xffffffff) + 1), n_episodes = n_episodes + 1,
     n_active = n_active + (new.status = 'active'), n_terms = n_terms + new.n_terms WHERE id = new.space;
@@ -264,6 +288,10 @@ WHEN new.status <> old.status OR new.n_terms <> old.n_terms BEGIN
 END;
 CREATE TRIGGER episode_reworded AFTER UPDATE OF content ON episode WHEN new.content <> old.content BEGIN
   DELETE FROM episode_vector WHERE key IN (new.key, new.key | (1 << 62));
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (new.key, 'edit');
+END;
+CREATE TRIGGER episode_revalidated AFTER UPDATE OF valid_from_us, valid_until_us ON episode
+WHEN new.valid_from_us IS NOT old.valid_from_us OR new.valid_until_us IS NOT old.valid_until_us BEGIN
   INSERT OR IGNORE INTO stale (key, cause) VALUES (new.key, 'edit');
 END;
 CREATE TRIGGER episode_fixed BEFORE UPDATE OF key, id, space ON episode

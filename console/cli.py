@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import sys
@@ -342,9 +343,14 @@ def advance(shown: Any) -> Callable[[int, int], None]:
 
 
 @command(cli)
+@click.option("--abandon", is_flag=True, help="Give up a model that is being built; stay with the one that serves.")
 @click.pass_obj
-def embed(target: Target) -> Any:
+def embed(target: Target, abandon: bool) -> Any:
     """Make the vectors that are missing. Stopped in between, it goes on where it was."""
+    if abandon:
+        with target.memory() as memory:
+            done = memory.abandon_building()
+        return {"abandoned": done}, "abandoned" if done else "no model is being built"
     with target.memory() as memory, bar("embedding") as shown:
         report = memory.embed_pending(progress=advance(shown))
     text = f"{report.done} embedded, {report.failed} failed, {report.remaining} left ({report.state})"
@@ -370,6 +376,7 @@ def import_chat(target: Target, file: Path) -> Any:
     """
     counts = {"stored": 0, "duplicate": 0}
     bad: list[dict[str, Any]] = []
+    target.scope(), target.who()  # before a file is made
     with target.memory(create=True) as memory:
         space = target.space(memory)
         with bar("reading", file.stat().st_size) as shown:
@@ -428,8 +435,11 @@ def take_line(space: ltm.Space, number: int, raw: bytes, counts: dict[str, int],
     try:
         message = message_model().model_validate_json(raw.lstrip(b"\xef\xbb\xbf"))
         speaker = ltm.Speaker(message.speaker, message.speaker_name) if message.speaker else None
-        details = {"created_at": message.at, "source": "import", "source_ref": f"line:{number}", "claim_type": "user_statement"}
-        counts[space.for_speaker(speaker).remember(message.text, **details).outcome] += 1
+        details = {"created_at": message.at, "source": "import", "claim_type": "user_statement"}
+        # The key makes a second reading nothing, even if the line was corrected or forgotten since.
+        key = hashlib.sha256(json.dumps([message.speaker, message.text, message.at]).encode()).hexdigest()
+        stored = space.for_speaker(speaker).remember(message.text, operation_key=f"import-chat:{key}", **details)
+        counts["stored" if stored.outcome == "stored" else "duplicate"] += 1
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -544,6 +554,12 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stdout = None
+        sys.exit(1)
+    except OSError as error:
+        print(f"ltm: {error}", file=sys.stderr)
+        sys.exit(1)
     except click.exceptions.Abort:
         click.echo("ltm: interrupted", err=True)
         sys.exit(130)

@@ -237,3 +237,29 @@ def test_the_progress_bar_counts_up() -> None:
     for done in (3, 7, 10):
         step(done, 10)
     assert seen == [3, 7, 10]
+
+
+def test_reading_a_conversation_again_does_not_bring_back_what_was_corrected(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "chat.jsonl").write_text('{"speaker": "u1", "speaker_name": "Alice", "text": "the flight is on Tuesday"}')
+    run("import-chat", "chat.jsonl")
+    (old,) = json.loads(run("list", "--json"))["episodes"]
+    run("remember", "the flight is on Friday", "--supersedes", old["id"])
+    assert "0 stored, 1 already there" in run("import-chat", "chat.jsonl")
+    assert [episode["content"] for episode in json.loads(run("list", "--json"))["episodes"]] == ["the flight is on Friday"]
+
+
+def test_import_chat_makes_no_file_before_it_knows_where_to(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "chat.jsonl").write_text('{"text": "x"}')
+    run("import-chat", "chat.jsonl", env={"LTM_CHAT": None}, fails=SystemExit)
+    assert not (tmp_path / "bot.db").exists()
+
+
+def test_a_full_disk_or_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ltm_console", "demo"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    odd = subprocess.run([*command[:3], "--db", b"\xff.db", "init"], cwd=tmp_path, capture_output=True, text=True)
+    assert odd.returncode == 1
+    assert odd.stderr.startswith("ltm: the database must be a path in UTF-8")

@@ -252,3 +252,64 @@ def test_readers_of_finished_threads_are_closed(tmp_path: Path) -> None:
             thread.join()
         gc.collect()
         assert len(memory._file._all) <= 3
+
+
+def test_more_writers_than_a_group_all_get_their_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ltm, "GROUP", 3)
+    memory = ltm.open(tmp_path / "a.db")
+    answers: list[str] = []
+
+    def work(n: int) -> None:
+        for i in range(3):
+            answers.append(memory.space(GROUP, speaker=ALICE).remember(f"fact {n} {i}").id)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(40)]
+    with memory.batch():
+        for thread in threads:
+            thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(answers)) == 120
+    assert memory.check() == []
+    memory.close()
+
+
+def test_a_writer_interrupted_while_it_waits_writes_nothing_later(tmp_path: Path) -> None:
+    memory = ltm.open(tmp_path / "a.db")
+    space, held, go_on = memory.space(GROUP, speaker=ALICE), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with memory.batch():
+            held.set()
+            go_on.wait()
+
+    def interrupt(*_: object) -> None:
+        raise TimeoutError
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    held.wait()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(TimeoutError):
+            space.remember("perhaps")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        go_on.set()
+        thread.join()
+    space.remember("surely")
+    assert [episode.content for episode in space.list().episodes] == ["surely"]
+    memory.close()
+
+
+def test_in_memory_a_reader_waits_for_a_batch(opened: Callable[..., ltm.Memory]) -> None:
+    memory = opened()
+    seen: list[int] = []
+    with memory.batch():
+        memory.space(GROUP, speaker=ALICE).remember("one")
+        thread = threading.Thread(target=lambda: seen.append(memory.space(GROUP).list().total))
+        thread.start()
+        memory.space(GROUP, speaker=ALICE).remember("two")
+    thread.join()
+    assert seen == [2]

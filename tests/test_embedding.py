@@ -48,6 +48,8 @@ FAULTS: dict[str, Callable[[list[list[float]], Sequence[str]], Any]] = {
     "infinite": lambda vectors, texts: [[math.inf] + vector[1:] for vector in vectors],
     "zero": lambda vectors, texts: [[0.0] * 32 for _ in vectors],
     "huge": lambda vectors, texts: [[1e308] * 32 for _ in vectors],
+    "large": lambda vectors, texts: [[1e154] * 32 for _ in vectors],
+    "endless": lambda vectors, texts: [[10**400] * 32 for _ in vectors],
     "text": lambda vectors, texts: ["x" * 32 for _ in vectors],
     "strings": lambda vectors, texts: [["1.0"] * 32 for _ in vectors],
     "nested": lambda vectors, texts: [[[1.0]] * 32 for _ in vectors],
@@ -352,3 +354,39 @@ def test_the_local_model_finds_by_meaning_in_both_languages(opened: Callable[...
     assert texts(space.recall("她哪天看医生？", limit=1)) == ["我下周要去医院做检查"]
     for text in ("", "\x00", "\ud800", "字" * 5000):
         space.recall(text)
+
+
+@pytest.mark.parametrize("meanwhile", ["begins", "takes over"])
+def test_an_embedder_that_is_overtaken_stops_and_spoils_nothing(
+    tmp_path: Path, opened: Callable[..., ltm.Memory], meanwhile: str
+) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory, memory.batch():
+        for n in range(80):
+            memory.space(GROUP, speaker=ALICE).remember(f"red apple {n}")
+    slow, quick = opened(path, embedder=ltm.HashEmbedder(16)), opened(path, embedder=ltm.HashEmbedder(24, salt="quick"))
+
+    def overtake(done: int, total: int) -> None:
+        quick._ensure_generation()
+        if meanwhile == "takes over":
+            quick.embed_pending()
+
+    with pytest.raises(ltm.EmbedderError, match="took over"):
+        slow.embed_pending(progress=overtake)
+    assert quick.check() == []
+    assert quick.embed_pending().remaining == 0
+    assert quick.space(GROUP).recall("apple").mode == "hybrid"
+
+
+def test_a_model_tried_once_can_be_given_up(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    stay = opened(path, embedder=ltm.HashEmbedder(16))
+    stay.space(GROUP, speaker=ALICE).remember("red apple")
+    assert not stay.abandon_building()
+    opened(path, embedder=ltm.HashEmbedder(24, salt="tried")).space(GROUP, speaker=ALICE).remember("green pear")
+    with pytest.raises(ltm.EmbedderError, match="abandon_building"):
+        stay.embed_pending()
+    assert stay.abandon_building()
+    assert stay.space(GROUP).pending() == 1
+    assert stay.embed_pending().remaining == 0
+    assert stay.space(GROUP).recall("pear").mode == "hybrid"

@@ -229,7 +229,7 @@ def test_a_correction_that_repeats_a_known_fact_supersedes_by_it(space: ltm.Spac
 
 
 def test_equal_hashes_are_compared_in_full(space: ltm.Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ltm, "_content_hash", lambda content: b"12345678")
+    monkeypatch.setattr(ltm, "_content_hash", lambda *_: b"12345678")
     assert space.remember("one thing").id != space.remember("another thing").id
     assert space.remember("One thing. ").outcome == "duplicate"
 
@@ -346,7 +346,7 @@ def test_a_batch_is_all_or_nothing(memory: ltm.Memory, space: ltm.Space) -> None
         with pytest.raises(ltm.NotFound):
             space.remember("two", supersedes=["0" * 12])
         space.remember("three")
-        with pytest.raises(ltm.InvalidInput, match="already"), memory.batch():
+        with pytest.raises(ltm.InvalidInput, match="batch"), memory.batch():
             pass
     assert space.list().total == 3
 
@@ -495,3 +495,78 @@ def test_no_write_costs_more_in_a_large_space(memory: ltm.Memory, space: ltm.Spa
     large = round_(2)
     for name, count in small.items():
         assert large[name] <= 1.5 * count + 50, name
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5 mg of melatonin", ".5 mg of melatonin"),
+        (".NET is what I use", "net is what I use"),
+        ("...", "~"),
+        ("!!!", "..."),
+        ("x² = 4", "x2 = 4"),
+        ("-5 today", "5 today"),
+    ],
+)
+def test_what_is_written_differently_at_its_start_or_in_its_signs_is_kept(space: ltm.Space, one: str, other: str) -> None:
+    assert space.remember(one).outcome == space.remember(other).outcome == "stored"
+
+
+def test_the_same_words_for_another_time_are_another_memory(space: ltm.Space) -> None:
+    space.remember("Alice is on vacation", valid_until="2020-01-01T00:00:00Z")
+    assert space.remember("Alice is on vacation", valid_until="2099-01-01T00:00:00Z").outcome == "stored"
+    assert space.remember("Alice is on vacation.", valid_until="2099-01-01T00:00:00Z").outcome == "duplicate"
+    assert texts(space.recall("who is on vacation")) == ["Alice is on vacation"]
+
+
+def test_an_operation_key_of_the_other_isolation_is_a_conflict(memory: ltm.Memory, space: ltm.Space) -> None:
+    space.remember("hello", operation_key="k")
+    shared = memory.space(ltm.Scope("b1", "group", "7", "bot"), speaker=ALICE)
+    with pytest.raises(ltm.Conflict):
+        shared.remember("hello", operation_key="k")
+
+
+def test_lists_may_be_any_iterable_and_nothing_else(space: ltm.Space) -> None:
+    old = space.remember("old", tags=(tag for tag in ("a", "b"))).id
+    assert space.get(old).tags == ("a", "b")
+    space.remember("new", supersedes=(id for id in [old]))
+    assert space.get(old).status == "superseded"
+    for bad in (None, 5, "text", [None], {"a": 1}.values()):
+        for name in ("tags", "supersedes"):
+            with pytest.raises(ltm.InvalidInput, match="list"):
+                space.remember("x", **{name: bad})  # type: ignore[arg-type]
+        with pytest.raises(ltm.InvalidInput):
+            ltm.Filter(tags=bad)  # type: ignore[arg-type]
+        with pytest.raises(ltm.InvalidInput):
+            ltm.Filter(statuses=bad)  # type: ignore[arg-type]
+
+
+def test_arguments_of_a_wrong_kind_are_named(memory: ltm.Memory, space: ltm.Space) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: space.recall("x", where={}),  # type: ignore[arg-type]
+        lambda: space.recall("x", weights=1),  # type: ignore[arg-type]
+        lambda: space.recall("x", limit="5"),  # type: ignore[arg-type]
+        lambda: space.why_not("0" * 12, "x", limit="a"),  # type: ignore[arg-type]
+        lambda: space.list(where=[]),  # type: ignore[arg-type]
+        lambda: memory.space(GROUP, via="\ud800"),
+        lambda: memory.space("b1:group_7"),  # type: ignore[arg-type]
+        lambda: memory.space(GROUP, speaker="u1"),  # type: ignore[arg-type]
+        lambda: ltm.Weights(dense=1e308),
+    ]
+    for call in calls:
+        with pytest.raises(ltm.InvalidInput):
+            call()
+    id = space.remember("red apple").id
+    assert space.why_not(id, "apple", limit=0).code == "returned"  # held to 1, as recall holds it
+
+
+def test_what_cannot_be_undone_with_a_batch_is_refused_inside_it(opened: Callable[..., ltm.Memory], tmp_path: Any) -> None:
+    memory = opened(tmp_path / "a.db", embedder=ltm.HashEmbedder(16))
+    space = memory.space(GROUP, speaker=ALICE)
+    with memory.batch():
+        space.remember("one")
+        for call in (memory.close, memory.embed_pending, lambda: memory.backup(tmp_path / "b.db")):
+            with pytest.raises(ltm.InvalidInput, match="batch"):
+                call()
+        space.remember("two")
+    assert space.list().total == 2

@@ -121,7 +121,7 @@ def test_a_migration_that_fails_changes_nothing(
     opened(path).close()
     steps = [*ltm._migrations(), "CREATE TABLE later (a INTEGER) STRICT; INSERT INTO missing VALUES (1)"]
     monkeypatch.setattr(ltm, "_migrations", lambda: steps)
-    with pytest.raises(apsw.SQLError):
+    with pytest.raises(ltm.Corrupt, match="missing"):
         ltm.open(path)
     monkeypatch.undo()
     with opened(path)._file.read() as db:
@@ -380,3 +380,134 @@ def test_without_vec1_or_without_any_vector_extension(
     assert texts(found) == ["red apple"]
     assert found.mode == ("lexical" if missing == "both" else "hybrid")
     assert ("extension" in found.reason) == (missing == "both")
+
+
+def test_a_backup_never_goes_under_a_log_that_would_be_played_into_it(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    killed = (
+        f"import os, sys; sys.path[:0] = {sys.path!r}\nimport ltm\nm = ltm.open({str(tmp_path / 'copy.db')!r})\n"
+        "m.space(ltm.Scope('b1', 'group', '7')).remember('old content')\nos._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", killed])
+    assert (tmp_path / "copy.db-wal").stat().st_size
+    memory = opened(tmp_path / "a.db")
+    memory.space(GROUP).remember("new content")
+    with pytest.raises(ltm.Conflict, match="copy.db-wal"):
+        memory.backup(tmp_path / "copy.db", overwrite=True)
+    opened(tmp_path / "copy.db").close()  # closed properly, it may be replaced
+    memory.backup(tmp_path / "copy.db", overwrite=True)
+    assert texts(opened(tmp_path / "copy.db").space(GROUP).recall("content")) == ["new content"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM space",
+        "DELETE FROM speaker",
+        "INSERT INTO episode (key, id, space, content, created_us, stored_us) VALUES (99 << 32 | 1, 'aaaaaaaaaaaa', 99, 'x', 0, 0)",
+        "UPDATE episode SET created_us = 9000000000000000000",
+    ],
+)
+def test_edits_that_would_orphan_memories_or_hand_them_on_are_refused(
+    tmp_path: Path, opened: Callable[..., ltm.Memory], sql: str
+) -> None:
+    memory = opened(tmp_path / "a.db")
+    memory.space(GROUP, speaker=ALICE).remember("mine")
+    memory.space(GROUP, speaker=ALICE).profiles.update("name", "set", "Alice")
+    with pytest.raises(sqlite3.IntegrityError):
+        shell(tmp_path / "a.db", sql)
+
+
+def test_a_speaker_that_is_deleted_never_lends_its_number(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    memory = opened(tmp_path / "a.db")
+    id = memory.space(GROUP, speaker=ALICE).remember("mine").id
+    shell(tmp_path / "a.db", f"DELETE FROM episode WHERE id = '{id}'")
+    shell(tmp_path / "a.db", "DELETE FROM speaker")
+    memory.space(GROUP, speaker=ltm.Speaker("u9", "Zoe")).remember("hers")
+    with memory._file.read() as db:
+        assert db.execute("SELECT id FROM speaker").get == 2
+
+
+@pytest.mark.parametrize("sql", ["UPDATE speaker SET name = 'Zebulon'", "UPDATE speaker SET name = '" + "n" * 300 + " Zebulon'"])
+def test_a_name_edited_by_hand_is_found_and_shown(tmp_path: Path, opened: Callable[..., ltm.Memory], sql: str) -> None:
+    path = tmp_path / "a.db"
+    memory = opened(path)
+    space = memory.space(GROUP, speaker=ALICE)
+    space.remember("the concert was great")
+    shell(path, sql)
+    memory.close()
+    memory = opened(path)
+    hit = memory.space(GROUP).recall("what did Zebulon say of the concert?").hits[0]
+    assert hit.signals["named"] == 1
+    assert hit.episode.speaker
+    assert "Zebulon" in hit.episode.speaker.name
+
+
+def test_two_texts_swapped_by_hand_are_still_known(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        for text in ("one", "two"):
+            memory.space(GROUP, speaker=ALICE).remember(text)
+    shell(path, "UPDATE episode SET content = CASE content WHEN 'one' THEN 'two' ELSE 'one' END")
+    memory = opened(path)
+    assert {memory.space(GROUP, speaker=ALICE).remember(text).outcome for text in ("one", "two")} == {"duplicate"}
+
+
+def test_reindex_repairs_what_a_replace_miscounted(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        for text in ("one", "two"):
+            memory.space(GROUP, speaker=ALICE).remember(text)
+    columns = "key, id, space, speaker, content, created_us, stored_us"
+    shell(path, f"REPLACE INTO episode ({columns}) SELECT {columns} FROM episode WHERE content = 'one'")
+    memory = opened(path)
+    assert memory.check() != []
+    memory.reindex()
+    assert memory.check() == []
+    assert memory.space(GROUP).list().total == 2
+
+
+@pytest.mark.parametrize("table", [name for name in ltm._DERIVED if name != "episode_fts"])
+def test_a_derived_table_may_be_dropped_and_comes_back(tmp_path: Path, opened: Callable[..., ltm.Memory], table: str) -> None:
+    path = tmp_path / "a.db"
+    with opened(path, embedder=ltm.HashEmbedder(16)) as memory:
+        memory.space(GROUP, speaker=ALICE).remember("red apple")
+        structure_before = stored(memory._file._writer)  # type: ignore[arg-type]
+    shell(path, f"DROP TABLE {table}")
+    memory = opened(path, embedder=ltm.HashEmbedder(16))
+    assert any("derived" in warning for warning in memory.warnings)
+    space = memory.space(GROUP, speaker=ALICE)
+    assert texts(space.recall("what did Alice say of the apple")) == ["red apple"]
+    space.remember("green pear")
+    assert memory.embed_pending().remaining == 0
+    assert space.recall("Alice apple").hits[0].signals["named"] == 1
+    assert stored(memory._file._writer) == structure_before  # type: ignore[arg-type]
+
+
+def test_a_read_only_memory_says_when_its_index_is_behind(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        memory.space(GROUP, speaker=ALICE).remember("red apple")
+    shell(path, "UPDATE episode SET content = 'green pear'")
+    reader = ltm.open(path, readonly=True)
+    assert any("edited" in warning for warning in reader.warnings)
+    reader.close()
+    assert texts(opened(path).space(GROUP).recall("pear")) == ["green pear"]
+
+
+def test_text_that_is_not_utf_8_is_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with ltm.open(path) as memory:
+        memory.space(GROUP, speaker=ALICE).remember("red apple")
+    shell(path, "UPDATE episode SET content = CAST(x'ff61' AS TEXT)")
+    with pytest.raises(ltm.Corrupt, match="UTF-8"):
+        ltm.open(path)
+
+
+@pytest.mark.parametrize("path", [5, None, "a\x00b", "\udcff.db", b"x.db"])
+def test_a_path_that_names_no_file_is_refused(tmp_path: Path, opened: Callable[..., ltm.Memory], path: object) -> None:
+    with pytest.raises(ltm.InvalidInput):
+        ltm.open(path)  # type: ignore[arg-type]
+    with pytest.raises(ltm.InvalidInput):
+        opened().backup(path)  # type: ignore[arg-type]
+    with pytest.raises(ltm.InvalidInput, match="folder"):
+        opened().backup(tmp_path, overwrite=True)
