@@ -416,7 +416,7 @@ class Weights:
     """How recall weighs its signals: none below 0, any scale; each is 0..1 and the score is their weighted mean.
 
     dense: likeness of meaning; lexical: share of the question's words found, weighted by rarity; named: the question
-    names the speaker; exact: the question is an id or a tag. Without vectors lexical carries the weight of dense.
+    names the speaker; exact: the question is an id or a tag. Where there is no vector lexical carries the weight of dense.
     recency: half-life in days down to `floor`, pinned episodes stay at 1; importance: 1 to 5; speaker: said by who asks;
     update: tagged as a correction. `min_relevance`: least weighted mean of dense and lexical (without
     vectors: least root of lexical); exact hits always pass.
@@ -1310,6 +1310,12 @@ class _Generation(NamedTuple):
         return self.slot << SLOT_BITS
 
 
+def _require_newest(db: apsw.Connection, generation: _Generation) -> None:
+    newest = db.execute("SELECT id FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1").get
+    if newest != generation.id:
+        raise EmbedderError(f"another embedder took over from {generation.fingerprint} meanwhile; what it made last was dropped")
+
+
 _GENERATIONS = "SELECT id, fingerprint, dim, state, slot, probe, mean, low, high FROM embedder WHERE state <> 'retired'"
 
 
@@ -1599,12 +1605,8 @@ class Memory:
     ) -> int:
         """Store what still fits: the model was asked outside any transaction, and the text or the generation may have
         changed since. Only the newest generation's vector is what a job waits for."""
+        _require_newest(db, generation)
         stored = 0
-        newest = db.execute("SELECT id FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1").get
-        if newest != generation.id:
-            raise EmbedderError(
-                f"another embedder took over from {generation.fingerprint} meanwhile; what it made last was dropped"
-            )
         for (key, digest), vector in vectors.items():
             if db.execute("SELECT content_hash = ? FROM episode WHERE key = ?", (digest, key)).get:
                 db.execute("INSERT OR REPLACE INTO episode_vector (key, vector) VALUES (?, ?)", (key | generation.offset, vector))
@@ -1618,6 +1620,7 @@ class Memory:
 
     def _swap(self, db: apsw.Connection, generation: _Generation) -> tuple[str, int]:
         """Let a complete generation take over from the one that served."""
+        _require_newest(db, generation)
         remaining = db.execute("SELECT count(*) FROM job WHERE kind = 'embed'").get
         standing = {g.state: g for g in self._generations(db)}
         building = standing.get("building")
@@ -2030,7 +2033,9 @@ class Space:
         result, repeated = self._change("remember", work, operation_key, request)
         outcome = "repeated" if repeated else result["outcome"]
         embedding = "kept" if outcome != "stored" else "stored" if packed else "pending"
-        notes = draft.notes + ((problem,) if problem else ())
+        notes = draft.notes + ((problem,) if problem and outcome == "stored" else ())
+        if outcome == "duplicate" and result["differs"]:
+            notes += (f"already stored with another {', '.join(result['differs'])}, left as it is",)
         return Remembered(result["id"], outcome, embedding, tuple(result["superseded"]), notes)
 
     def _remember(
@@ -2058,7 +2063,17 @@ class Space:
                 id,
                 supersedes=list(supersedes),
             )
-        return {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": list(supersedes)}
+        differs = self._differs(db, key, draft) if twin else []
+        return {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": list(supersedes), "differs": differs}
+
+    @staticmethod
+    def _differs(db: apsw.Connection, key: int, draft: _Draft) -> list[str]:
+        """In what a duplicate was told otherwise than it is stored: nothing of that is taken over, and it is said."""
+        names = ("importance", "event_us", "source", "source_ref", "claim_type", "pinned")
+        row = db.execute(f"SELECT {', '.join(names)} FROM episode WHERE key = ?", (key,)).fetchone()
+        tags = {tag for (tag,) in db.execute("SELECT folded FROM episode_tag WHERE key = ?", (key,))}
+        found = [name.removesuffix("_us") for name, value in zip(names, row, strict=True) if draft.columns[name] != value]
+        return found + (["tags"] if set(draft.tags) != tags else [])
 
     def _superseded_target(self, change: _Change, id: str, speaker: int | None, twin: tuple[int, str] | None) -> int:
         row = change.db.execute(
@@ -2325,16 +2340,17 @@ signal AS MATERIALIZED (
   SELECT e.key, e.created_us, {dense} AS dense,
     min(1.0, (c.s1 * (:k1 + 1) / (1 + {length}) + c.s2 * (2 * (:k1 + 1) / (2 + {length}) - (:k1 + 1) / (1 + {length}))) / i.w)
       AS lexical,
-    {plain_named}, c.x AS exact
+    {plain_named}, c.x AS exact, {blind} AS blind
   FROM p CROSS JOIN ideal i CROSS JOIN candidate c CROSS JOIN episode e ON e.key = c.key AND e.key BETWEEN p.lo AND p.hi {vectors}
   WHERE {eligible}),
 rated AS (
   SELECT *, max(exact, {likeness}) AS relevance, :share_dense * dense >= :min_relevance AS is_near, {score} AS score FROM signal)
 SELECT NULL AS key, (SELECT count(*) FROM rated WHERE relevance >= :min_relevance AND NOT is_near) + {n_near} AS score,
-  0 AS relevance, 0 AS dense, 0 AS lexical, 0 AS named, 0 AS exact, 0 AS recency, 0 AS importance, 0 AS speaker, 0 AS "update"
+  0 AS relevance, 0 AS blind, 0 AS dense, 0 AS lexical, 0 AS named, 0 AS exact, 0 AS recency, 0 AS importance, 0 AS speaker,
+  0 AS "update"
 UNION ALL
 SELECT * FROM (
-  SELECT key, score, relevance, dense, lexical, named, exact, recency, importance, speaker, "update"
+  SELECT key, score, relevance, blind, dense, lexical, named, exact, recency, importance, speaker, "update"
   FROM rated WHERE relevance >= :min_relevance ORDER BY score DESC, created_us DESC, key DESC LIMIT :limit)
 """
 
@@ -2358,7 +2374,9 @@ def _rank_sql(distance: str, eligible: str, *, threshold: bool) -> str:
     dense = _DENSE.format(distance=distance) if distance else "0.0"
     vectors = "LEFT JOIN episode_vector v ON v.key = e.key | :offset" if distance else ""
     plain = " + ".join(f":w_{name} * {sql}" for name, sql in _PLAIN.items())
-    score = "(" + " + ".join(f':w_{name} * "{name}"' for name in SIGNALS) + ") / :w_total"
+    # An episode without a vector is judged by its words alone, as all are without an embedder.
+    blind = "v.vector IS NULL" if distance else "0"
+    score = "(" + " + ".join(f':w_{name} * "{name}"' for name in SIGNALS) + " + :w_dense * lexical * blind) / :w_total"
     named = ", ".join(f'{sql} AS "{name}"' for name, sql in _PLAIN.items())
     scan = (_NEAR if threshold else _NEAR_ALL) + _POOL if near else ""
     scan = scan.format(distance=distance, dense=dense, plain=plain, vectors=vectors, eligible=eligible)
@@ -2366,8 +2384,10 @@ def _rank_sql(distance: str, eligible: str, *, threshold: bool) -> str:
     n_near = "(SELECT count(*) FROM near)" if near else "0"
     length = "(:k1 * (1 - :b + :b * e.n_terms / p.average))"
     # Alone, the share of words found is a stricter measure than its mean with likeness of meaning: the root aligns them.
-    likeness = ":share_dense * dense + :share_lexical * lexical" if distance else ":share_lexical * sqrt(lexical)"
+    both = "iif(blind, sqrt(lexical), :share_dense * dense + :share_lexical * lexical)"
+    likeness = both if distance else ":share_lexical * sqrt(lexical)"
     parts = {
+        "blind": blind,
         "length": length,
         "likeness": likeness,
         "near": scan,
@@ -2476,9 +2496,10 @@ class _Search:
         if self.vector is None:
             weight |= {"dense": 0.0, "lexical": w.dense + w.lexical}
         order = ("dense", "lexical", "named", "exact", "recency", "importance", "speaker", "update")
-        for key, score, relevance, *values in rows:
+        for key, score, relevance, blind, *values in rows:
             signals = dict(zip(order, map(float, values), strict=True))
             why = {name: weight[name] * signals[name] / total for name in SIGNALS}
+            why["lexical"] += blind * weight["dense"] * signals["lexical"] / total
             yield Hit(episodes[key], score, relevance, why, signals)
 
 

@@ -190,6 +190,7 @@ def test_the_same_memory_twice_is_one(space: ltm.Space, again: str) -> None:
     first = space.remember("养了一只狗叫豆豆")
     second = space.remember(again, importance=5)
     assert (second.id, second.outcome) == (first.id, "duplicate")
+    assert second.notes == ("already stored with another importance, left as it is",)
     assert space.list(ALL).total == 1
 
 

@@ -391,7 +391,7 @@ def test_a_backup_never_goes_under_a_log_that_would_be_played_into_it(tmp_path: 
     assert (tmp_path / "copy.db-wal").stat().st_size
     memory = opened(tmp_path / "a.db")
     memory.space(GROUP).remember("new content")
-    with pytest.raises(ltm.Conflict, match="copy.db-wal"):
+    with pytest.raises(ltm.Conflict, match=r"copy\.db-wal"):
         memory.backup(tmp_path / "copy.db", overwrite=True)
     opened(tmp_path / "copy.db").close()  # closed properly, it may be replaced
     memory.backup(tmp_path / "copy.db", overwrite=True)

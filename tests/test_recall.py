@@ -149,8 +149,11 @@ def independent(
         s["speaker"] = float(bool(me and row["who"] and row["who"].id == me.id))
         s["update"] = float("correction" in row["tags"])
         likeness = (w.dense * s["dense"] + w.lexical * s["lexical"]) / ((w.dense + w.lexical) or 1.0)
+        if not row["vector"]:  # words alone
+            likeness = math.sqrt(s["lexical"])
         total = sum(getattr(w, name) for name in ltm.SIGNALS) or 1.0
-        score = sum(getattr(w, name) * s[name] for name in ltm.SIGNALS) / total
+        words = 0.0 if row["vector"] else w.dense * s["lexical"]
+        score = (sum(getattr(w, name) * s[name] for name in ltm.SIGNALS) + words) / total
         if max(s["exact"], likeness) >= w.min_relevance:
             scored.append((-score, -ltm.to_us(row["created"]), -row["seq"], row["id"]))
     return sorted(scored)
