@@ -2444,7 +2444,7 @@ class _Search:
         likeness = (dense + lexical) or 1.0
         values: dict[str, Any] = {f"w_{name}": float(getattr(w, name)) for name in SIGNALS}
         values |= {"w_dense": dense, "w_lexical": lexical}
-        values["w_total"] = sum(values.values()) or 1.0
+        values["w_total"] = math.fsum(values.values()) or 1.0  # not sum(): Python 3.12 changed its last bits
         values |= {"share_dense": dense / likeness, "share_lexical": lexical / likeness}
         values |= {"floor": w.floor, "half_life_us": w.half_life_days * 86_400e6, "min_relevance": w.min_relevance}
         values |= {

