@@ -172,7 +172,8 @@ def _symbol_terms(chunk: str, has_words: bool) -> list[str]:
 def _stem(word: str) -> str:
     if not word.isascii() or not word.isalpha() or len(word) < 3:
         return word.replace("'", "").replace("\u2019", "")
-    return str(_stemmer().stemWord(word))
+    with _stemming:  # the stemmer keeps the word it works on: two threads at once would stem each other's
+        return str(_stemmer().stemWord(word))
 
 
 # -------------------------------------------------------------------------------------- query terms
@@ -279,7 +280,7 @@ def _english() -> dict[str, float]:
 
 # ------------------------------------------------------------------------------------------- loading
 
-_loading = threading.Lock()
+_loading, _stemming = threading.Lock(), threading.Lock()
 
 
 @functools.cache

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,3 +132,23 @@ def test_names_and_their_parts_are_recognised_in_questions() -> None:
     assert ltm_text.aliases("Mary Ann") & set(ltm_text.mentions("What did Mary's friend say?"))
     assert not ltm_text.aliases("Ann") & set(ltm_text.mentions("announcements"))
     assert len(ltm_text.mentions("字" * 100_000)) <= 400
+
+
+def test_threads_cut_as_one_does() -> None:
+    """The libraries behind a cut hold state; a wrong cut under load would be indexed, and cached, for good."""
+    rng = random.Random(4)
+    words = [
+        "".join(rng.choices("abcdefghilmnorstuy", k=rng.randint(3, 14))) + rng.choice(["ing", "edly", "ness", "s", ""])
+        for _ in range(6_000)
+    ]
+    texts = [" ".join(words[at : at + 6]) + "我们昨天去了王小明家" for at in range(0, len(words), 6)]
+    ltm_text._stem.cache_clear()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            together = list(pool.map(ltm_text.cut, texts))
+    finally:
+        sys.setswitchinterval(interval)
+    ltm_text._stem.cache_clear()
+    assert together == [ltm_text.cut(text) for text in texts]
