@@ -1530,6 +1530,7 @@ class Memory:
         takes over, in one transaction, when nothing is left. Raises EmbedderError: no embedder, or no answer at all.
         """
         self._file.refuse_in_batch("embedding")
+        self._ensure_index(writing=True)  # also queues what a dropped table had held
         generation = self._ensure_generation()
         with self._file.read() as db:
             newest = min(self._generations(db), key=lambda g: g.state)  # 'building' before 'current'

@@ -444,7 +444,7 @@ def take_line(space: ltm.Space, number: int, raw: bytes, counts: dict[str, int],
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         bad.append({"line": number, "problem": f"{where}: {first['msg']}" if where else first["msg"]})
-    except ltm.InvalidInput as error:
+    except (ltm.InvalidInput, ltm.Conflict) as error:
         bad.append({"line": number, "problem": str(error)})
 
 
