@@ -102,6 +102,7 @@ PRIOR_MESSAGES = 1000  # weight of the language's own word frequencies, in messa
 TELLING_TERMS = 10  # a memory with the ten rarest words of a question has lexical 1, however long the question
 LEAST_WEIGHT = 0.35  # of the rarest term's weight: below it a term is left out of a search
 HASH_BYTES = 8  # of the form in which texts are compared; equal hashes are compared in full
+UNHASHED = 200  # texts written twice by another program that are looked at again at each write
 PART_MATCH = 0.25  # exactness of a tag that is a part of the question; the whole question has 1
 STATUSES = ("active", "superseded", "archived", "deleted")
 CLAIM_TYPES = ("unknown", "user_statement", "inference")
@@ -786,6 +787,7 @@ class _File:
         """Run the queue, or wait until another thread has run it, until this job is done."""
         try:
             with self._writer_lock:
+                self._check_process()  # it may have been closed while this waited
                 while not job.done:  # a round takes at most GROUP jobs, and may not have been ours
                     self._run()
         except BaseException:  # interrupted while waiting: what is still queued must not be written later
@@ -811,6 +813,7 @@ class _File:
             raise ReadOnly(f"{self.path} is open for reading only")
         self.refuse_in_batch("another batch")
         with self._writer_lock, _translated():
+            self._check_process()
             db = self._writer = self._writer or self.connect(writable=True)
             db.execute("BEGIN IMMEDIATE")
             self._local.batch = db
@@ -877,6 +880,9 @@ class _File:
             if self.readonly:
                 if not ours or version < len(migrations):
                     raise ReadOnly(f"{self.path} has to be created or migrated first, and is open for reading only")
+                if missing := _missing_derived(db):
+                    words = f"derived tables are missing from {self.path} ({', '.join(missing)})"
+                    raise ReadOnly(f"{words}; open it for writing once, and they are made again")
                 return
             if not ours:
                 db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
@@ -919,10 +925,9 @@ class _File:
         """Make derived tables that somebody dropped again; the next use of the file fills them."""
         import apsw
 
-        names = f"({', '.join(map(repr, _DERIVED))})"
-        found = db.execute(f"SELECT count(*) FROM sqlite_schema WHERE name IN {names}").get
-        if found == len(_DERIVED):
+        if not _missing_derived(db):
             return
+        names = f"({', '.join(map(repr, _DERIVED))})"
         model = apsw.Connection(":memory:")
         for script in migrations:
             model.execute(script)
@@ -958,6 +963,11 @@ class _File:
             for db in list(self._all):
                 db.close(True)
             self._writer = None
+
+
+def _missing_derived(db: apsw.Connection) -> list[str]:
+    found = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    return [name for name in _DERIVED if name not in found]
 
 
 def _load_distance(db: apsw.Connection) -> str:
@@ -1175,7 +1185,9 @@ def _index_edits(db: apsw.Connection, cuts: Mapping[str, ltm_text.Cut]) -> int:
     keys = [key for (key,) in db.execute("SELECT key FROM stale WHERE cause = 'edit'")]
     for key in keys:
         _index(db, key, cuts)
-    _rehash(db, keys)
+    # The twin of a text that stood twice may have gone since.
+    unhashed = [key for (key,) in db.execute("SELECT key FROM episode WHERE content_hash = x'' LIMIT ?", (UNHASHED,))]
+    _rehash(db, [*keys, *unhashed])
     db.execute("DELETE FROM stale WHERE cause = 'edit'")
     return len(keys)
 
@@ -1622,7 +1634,9 @@ class Memory:
     def _swap(self, db: apsw.Connection, generation: _Generation) -> tuple[str, int]:
         """Let a complete generation take over from the one that served."""
         _require_newest(db, generation)
-        remaining = db.execute("SELECT count(*) FROM job WHERE kind = 'embed'").get
+        # Counted, not read from the queue: that is a derived table, which somebody may have dropped.
+        sql = "SELECT count(*) FROM episode e WHERE NOT EXISTS (SELECT 1 FROM episode_vector v WHERE v.key = e.key | ?)"
+        remaining = db.execute(sql, (generation.offset,)).get
         standing = {g.state: g for g in self._generations(db)}
         building = standing.get("building")
         if remaining or building is None or building.id != generation.id:
@@ -2385,8 +2399,8 @@ def _rank_sql(distance: str, eligible: str, *, threshold: bool) -> str:
     n_near = "(SELECT count(*) FROM near)" if near else "0"
     length = "(:k1 * (1 - :b + :b * e.n_terms / p.average))"
     # Alone, the share of words found is a stricter measure than its mean with likeness of meaning: the root aligns them.
-    both = "iif(blind, sqrt(lexical), :share_dense * dense + :share_lexical * lexical)"
-    likeness = both if distance else ":share_lexical * sqrt(lexical)"
+    both = "iif(blind, :share_words * sqrt(lexical), :share_dense * dense + :share_lexical * lexical)"
+    likeness = both if distance else ":share_words * sqrt(lexical)"
     parts = {
         "blind": blind,
         "length": length,
@@ -2446,7 +2460,7 @@ class _Search:
         values: dict[str, Any] = {f"w_{name}": float(getattr(w, name)) for name in SIGNALS}
         values |= {"w_dense": dense, "w_lexical": lexical}
         values["w_total"] = math.fsum(values.values()) or 1.0  # not sum(): Python 3.12 changed its last bits
-        values |= {"share_dense": dense / likeness, "share_lexical": lexical / likeness}
+        values |= {"share_dense": dense / likeness, "share_lexical": lexical / likeness, "share_words": float(dense + lexical > 0)}
         values |= {"floor": w.floor, "half_life_us": w.half_life_days * 86_400e6, "min_relevance": w.min_relevance}
         values |= {
             "k1": K1,

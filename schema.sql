@@ -5,8 +5,9 @@
 -- and deleted from with the plain sqlite3 shell (3.37 or newer): triggers use nothing but built-in functions and never
 -- touch a virtual table. What they cannot keep current they note in `stale`, which the engine works off.
 --
--- Base tables: space, speaker, speaker_name, profile_fact, episode, episode_tag, audit, revision, operation,
--- fence, setting. Derived, droppable and rebuildable: speaker_alias, episode_fts, episode_vector, stale, job.
+-- Base tables: space, speaker, speaker_name, profile_fact, episode, episode_tag, lineage, candidate, proposal, proposal_source,
+-- injection, audit, audit_segment, revision, operation, intent, fence, certificate, erased, setting.
+-- Derived, droppable and rebuildable: speaker_alias, episode_fts, episode_vector, stale, job.
 
 PRAGMA application_id = 0x6c746d31;  -- 'ltm1'
 
@@ -67,6 +68,7 @@ CREATE TABLE profile_fact (
   confidence REAL CONSTRAINT fact_confidence_range CHECK (confidence BETWEEN 0 AND 1),
   created_us INTEGER NOT NULL,
   ended_us   INTEGER,
+  stored_us  INTEGER,                     -- system time of the row where created_us tells another: imports
   FOREIGN KEY (speaker, space) REFERENCES speaker (id, space),
   CONSTRAINT fact_end_matches_status CHECK ((status = 'current') = (ended_us IS NULL)),
   CONSTRAINT fact_slot_only_on_lists CHECK (slot = '' OR field IN ('traits', 'preferences'))
@@ -123,6 +125,8 @@ CREATE UNIQUE INDEX episode_duplicate ON episode (space, coalesce(speaker, 0), c
 CREATE INDEX episode_newest ON episode (space, created_us);
 CREATE INDEX episode_ending ON episode (space, valid_until_us) WHERE valid_until_us IS NOT NULL;
 CREATE INDEX episode_successor ON episode (superseded_by) WHERE superseded_by IS NOT NULL;
+-- Texts written twice by another program have no hash while the other is active; one that may get it later.
+CREATE INDEX episode_unhashed ON episode (key) WHERE content_hash = x'';
 
 -- Tags keep their spelling and match without regard to case, width or script form.
 CREATE TABLE episode_tag (
@@ -132,6 +136,17 @@ CREATE TABLE episode_tag (
   PRIMARY KEY (key, folded)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX episode_tag_folded ON episode_tag (folded, key);
+
+-- What a summary was drawn from, and what each source was like then.
+CREATE TABLE lineage (
+  summary     INTEGER NOT NULL REFERENCES episode (key) ON DELETE CASCADE,
+  source      INTEGER NOT NULL REFERENCES episode (key) ON DELETE CASCADE,
+  source_hash BLOB NOT NULL,              -- SHA-256 of its text, speaker, times and status
+  PRIMARY KEY (summary, source),
+  CONSTRAINT lineage_in_space CHECK (summary >> 32 = source >> 32),
+  CONSTRAINT lineage_other CHECK (summary <> source)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX lineage_source ON lineage (source);
 
 -- Index of terms, rowid = episode.key. A term is written '<space>_<term>', and once more as '<space>+<term>' where
 -- the text holds it twice or more, so a posting list never crosses a space. Written by the engine alone.
@@ -201,16 +216,27 @@ WHEN NOT (new.detail IS NULL AND new.key = old.key AND new.space IS old.space AN
   AND new.operation = old.operation AND new.target_type = old.target_type AND new.target_id = old.target_id
   AND new.via = old.via AND new.hash = old.hash)
 BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
+-- Closed parts of the audit: entries up to last_key may be deleted, and the chain goes on from last_hash.
+CREATE TABLE audit_segment (
+  space     INTEGER NOT NULL,
+  first_key INTEGER NOT NULL,
+  last_key  INTEGER NOT NULL,
+  last_hash BLOB NOT NULL,
+  closed_us INTEGER NOT NULL,
+  PRIMARY KEY (space, last_key),
+  CONSTRAINT segment_in_space CHECK (first_key >> 32 = space AND last_key >> 32 = space AND first_key <= last_key)
+) STRICT, WITHOUT ROWID;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
+WHEN NOT EXISTS (SELECT 1 FROM audit_segment WHERE space = coalesce(old.space, 0) AND old.key BETWEEN first_key AND last_key)
 BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
 
 -- The row as it was before each UPDATE and DELETE of episode and profile_fact: undo and looking back.
 CREATE TABLE revision (
   id       INTEGER PRIMARY KEY,
   space    INTEGER NOT NULL,
-  source   TEXT NOT NULL,                 -- 'episode' or 'profile_fact'
+  source   TEXT NOT NULL,                 -- 'episode', 'profile_fact' or 'candidate'
   row      INTEGER NOT NULL,              -- its primary key
-  image    TEXT NOT NULL,                 -- JSON of the row
+  image    TEXT NOT NULL,                 -- JSON of the row; change 'absent': there was none
   ended_us INTEGER,                       -- when it stopped being so; NULL until the engine commits or finds it
   audit    INTEGER REFERENCES audit (key) -- the operation that ended it; NULL likewise
 ) STRICT;
@@ -235,9 +261,95 @@ CREATE TABLE fence (
   reason     TEXT NOT NULL,
   operation  TEXT NOT NULL,
   since_us   INTEGER NOT NULL,
-  cleared_us INTEGER
+  cleared_us INTEGER,
+  operation_key TEXT NOT NULL DEFAULT ''  -- what is called again with this key may pass, finish, and clear it
 ) STRICT;
 CREATE INDEX fence_standing ON fence (space) WHERE cleared_us IS NULL;
+
+-- L1 or L2 memory proposed by rules or a model, until a person decides. 'ignore' notes that a credential was said, not which.
+CREATE TABLE candidate (
+  key        INTEGER PRIMARY KEY,         -- orders them
+  id         TEXT NOT NULL CONSTRAINT candidate_id_unique UNIQUE
+             CONSTRAINT candidate_id_form CHECK (length(id) = 12 AND id NOT GLOB '*[^0-9a-f]*'),
+  space      INTEGER NOT NULL REFERENCES space (id),
+  type       TEXT NOT NULL CONSTRAINT candidate_type_known CHECK (type IN ('l1_profile', 'l2_episode', 'ignore')),
+  status     TEXT NOT NULL DEFAULT 'pending'
+             CONSTRAINT candidate_status_known CHECK (status IN ('pending', 'accepted', 'rejected', 'expired')),
+  payload    TEXT NOT NULL CONSTRAINT candidate_payload_json CHECK (json_valid(payload)),
+  reason     TEXT NOT NULL CONSTRAINT candidate_reason_length CHECK (length(reason) <= 240),
+  sender_id  TEXT NOT NULL DEFAULT '',
+  sender_name TEXT NOT NULL DEFAULT '',
+  query_id   TEXT NOT NULL DEFAULT '',
+  created_us INTEGER NOT NULL,
+  updated_us INTEGER NOT NULL,
+  result     TEXT CONSTRAINT candidate_result_json CHECK (result IS NULL OR json_valid(result)),
+  CONSTRAINT candidate_result_when_accepted CHECK ((status = 'accepted') = (result IS NOT NULL))
+) STRICT;
+CREATE INDEX candidate_queue ON candidate (space, status, key);
+
+-- A drafted summary that awaits approval. One use: its text goes when it is no longer pending.
+CREATE TABLE proposal (
+  key            INTEGER PRIMARY KEY,
+  id             TEXT NOT NULL CONSTRAINT proposal_id_unique UNIQUE
+                 CONSTRAINT proposal_id_form CHECK (length(id) = 12 AND id NOT GLOB '*[^0-9a-f]*'),
+  space          INTEGER NOT NULL REFERENCES space (id),
+  status         TEXT NOT NULL DEFAULT 'pending'
+                 CONSTRAINT proposal_status_known CHECK (status IN ('pending', 'approved', 'rejected', 'stale', 'expired')),
+  content        TEXT NOT NULL,
+  model          TEXT NOT NULL,
+  valid_from_us  INTEGER,
+  valid_until_us INTEGER,
+  created_us     INTEGER NOT NULL,
+  expires_us     INTEGER NOT NULL,
+  CONSTRAINT proposal_text_while_pending CHECK ((status = 'pending') = (content <> ''))
+) STRICT;
+CREATE INDEX proposal_queue ON proposal (space, status, key);
+CREATE TABLE proposal_source (
+  proposal    INTEGER NOT NULL REFERENCES proposal (key) ON DELETE CASCADE,
+  source      INTEGER NOT NULL,
+  source_hash BLOB NOT NULL,
+  PRIMARY KEY (proposal, source)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX proposal_source_of ON proposal_source (source);
+
+-- What was put into prompts: the last 50 of each session space.
+CREATE TABLE injection (
+  key      INTEGER PRIMARY KEY,
+  space    INTEGER NOT NULL REFERENCES space (id),
+  at_us    INTEGER NOT NULL,
+  snapshot TEXT NOT NULL CONSTRAINT injection_snapshot_json CHECK (json_valid(snapshot))
+) STRICT;
+CREATE INDEX injection_space ON injection (space, key);
+CREATE TRIGGER injection_ring AFTER INSERT ON injection BEGIN
+  DELETE FROM injection WHERE space = new.space
+    AND key <= (SELECT key FROM injection WHERE space = new.space ORDER BY key DESC LIMIT 1 OFFSET 50);
+END;
+
+-- Operations of several transactions that have begun. One whose holder is gone becomes a fence at the next open.
+CREATE TABLE intent (
+  key           INTEGER PRIMARY KEY,
+  space         INTEGER REFERENCES space (id),
+  operation     TEXT NOT NULL,
+  operation_key TEXT NOT NULL,
+  progress      TEXT NOT NULL,            -- in words
+  holder        TEXT NOT NULL,            -- machine, process and its start
+  lease_us      INTEGER NOT NULL          -- until when it counts as alive without proof
+) STRICT;
+
+-- That something was erased, when and how much; never what.
+CREATE TABLE certificate (
+  id     TEXT NOT NULL PRIMARY KEY,
+  space  INTEGER NOT NULL REFERENCES space (id),
+  at_us  INTEGER NOT NULL,
+  counts TEXT NOT NULL CONSTRAINT certificate_counts_json CHECK (json_valid(counts))
+) STRICT, WITHOUT ROWID;
+-- Keyed digests of erased texts, by which an import that would bring one back is stopped.
+CREATE TABLE erased (
+  space       INTEGER NOT NULL,
+  digest      BLOB NOT NULL,              -- BLAKE2b of the form that duplicates share, keyed per space
+  certificate TEXT NOT NULL REFERENCES certificate (id),
+  PRIMARY KEY (space, digest)
+) STRICT, WITHOUT ROWID;
 
 -- Configuration and facts about the file. space 0: the file.
 CREATE TABLE setting (
@@ -249,6 +361,18 @@ CREATE TABLE setting (
 
 -- Counters, sequences and notes about derived rows.
 -- Not even a program that leaves foreign keys off can orphan a memory or hand it to somebody else.
+-- Identities never change, and REPLACE, which fires no delete trigger, cannot take one away.
+CREATE TRIGGER space_fixed BEFORE UPDATE OF id, kind, bot, launcher_type, launcher_id ON space
+WHEN (new.id, new.kind, new.bot, new.launcher_type, new.launcher_id) IS NOT (old.id, old.kind, old.bot, old.launcher_type, old.launcher_id)
+BEGIN SELECT raise(ABORT, 'the identity of a space never changes'); END;
+CREATE TRIGGER space_not_replaced BEFORE INSERT ON space WHEN EXISTS (SELECT 1 FROM space WHERE id = new.id
+  OR (kind, bot, launcher_type, launcher_id) = (new.kind, new.bot, new.launcher_type, new.launcher_id))
+BEGIN SELECT raise(ABORT, 'that space exists; update its row instead'); END;
+CREATE TRIGGER speaker_fixed BEFORE UPDATE OF id, space ON speaker WHEN new.id <> old.id OR new.space <> old.space
+BEGIN SELECT raise(ABORT, 'id and space of a speaker never change'); END;
+CREATE TRIGGER speaker_not_replaced BEFORE INSERT ON speaker
+WHEN EXISTS (SELECT 1 FROM speaker WHERE id = new.id OR (space, sender_id) = (new.space, new.sender_id))
+BEGIN SELECT raise(ABORT, 'that speaker exists; update the row instead'); END;
 CREATE TRIGGER space_kept BEFORE DELETE ON space
 BEGIN SELECT raise(ABORT, 'a space is kept for its audit; delete its episodes and facts instead'); END;
 CREATE TRIGGER speaker_kept BEFORE DELETE ON speaker
@@ -262,8 +386,18 @@ END;
 CREATE TRIGGER speaker_inserted AFTER INSERT ON speaker BEGIN
   INSERT OR IGNORE INTO stale (key, cause) VALUES (-new.id, 'edit');
 END;
-CREATE TRIGGER speaker_renamed AFTER UPDATE OF name ON speaker WHEN new.name <> old.name BEGIN
+CREATE TRIGGER speaker_renamed AFTER UPDATE OF name, sender_id ON speaker
+WHEN new.name <> old.name OR new.sender_id <> old.sender_id BEGIN
   INSERT OR IGNORE INTO stale (key, cause) VALUES (-new.id, 'edit');
+END;
+CREATE TRIGGER speaker_name_inserted AFTER INSERT ON speaker_name BEGIN
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (-new.speaker, 'edit');
+END;
+CREATE TRIGGER speaker_name_updated AFTER UPDATE ON speaker_name BEGIN
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (-old.speaker, 'edit'), (-new.speaker, 'edit');
+END;
+CREATE TRIGGER speaker_name_deleted AFTER DELETE ON speaker_name BEGIN
+  INSERT OR IGNORE INTO stale (key, cause) VALUES (-old.speaker, 'edit');
 END;
 CREATE TRIGGER episode_placed BEFORE INSERT ON episode WHEN NOT EXISTS (SELECT 1 FROM space WHERE id = new.space)
 BEGIN SELECT raise(ABORT, 'an episode needs a space that exists'); END;
@@ -298,7 +432,32 @@ CREATE TRIGGER episode_fixed BEFORE UPDATE OF key, id, space ON episode
 WHEN new.key <> old.key OR new.id <> old.id OR new.space <> old.space
 BEGIN SELECT raise(ABORT, 'key, id and space of an episode never change'); END;
 
--- History.
+-- Lifecycle.
+CREATE TRIGGER episode_restored BEFORE UPDATE OF status ON episode
+WHEN new.status = 'active' AND old.status <> 'active'
+  AND EXISTS (SELECT 1 FROM episode WHERE key = old.superseded_by AND status = 'active')
+BEGIN SELECT raise(ABORT, 'episode_restored: its successor is active'); END;
+CREATE TRIGGER episode_chained BEFORE UPDATE OF superseded_by ON episode
+WHEN new.superseded_by IS NOT NULL AND EXISTS (
+  WITH RECURSIVE later (key) AS (SELECT new.superseded_by UNION
+    SELECT e.superseded_by FROM later JOIN episode e ON e.key = later.key WHERE e.superseded_by IS NOT NULL)
+  SELECT 1 FROM later WHERE key = new.key)
+BEGIN SELECT raise(ABORT, 'episode_chained: an episode cannot come after itself'); END;
+-- What was drawn from an episode goes when that changes, ends or is gone; so do drafts that cite it.
+CREATE TRIGGER episode_source_changed AFTER UPDATE OF content, status, valid_from_us, valid_until_us ON episode
+WHEN new.content <> old.content OR (old.status = 'active' AND new.status <> 'active')
+  OR new.valid_from_us IS NOT old.valid_from_us OR new.valid_until_us IS NOT old.valid_until_us BEGIN
+  DELETE FROM episode WHERE key IN (SELECT summary FROM lineage WHERE source = new.key);
+  UPDATE proposal SET status = 'stale', content = '' WHERE status = 'pending'
+    AND key IN (SELECT proposal FROM proposal_source WHERE source = new.key);
+END;
+CREATE TRIGGER episode_source_dropped BEFORE DELETE ON episode BEGIN
+  DELETE FROM episode WHERE key IN (SELECT summary FROM lineage WHERE source = old.key);
+  UPDATE proposal SET status = 'stale', content = '' WHERE status = 'pending'
+    AND key IN (SELECT proposal FROM proposal_source WHERE source = old.key);
+END;
+
+-- History. Tags and lineage belong to the image of an episode: every edit of them touches the episode first.
 CREATE TRIGGER episode_revised BEFORE UPDATE OF speaker, content, importance, source, status, created_us, event_us,
   valid_from_us, valid_until_us, source_ref, claim_type, superseded_by, pinned, document, extra, version ON episode BEGIN
   INSERT INTO revision (space, source, row, image) VALUES (old.space, 'episode', old.key, json_object(
@@ -307,7 +466,7 @@ CREATE TRIGGER episode_revised BEFORE UPDATE OF speaker, content, importance, so
     'event_us', old.event_us, 'valid_from_us', old.valid_from_us, 'valid_until_us', old.valid_until_us,
     'source_ref', old.source_ref, 'claim_type', old.claim_type, 'superseded_by', old.superseded_by,
     'pinned', old.pinned, 'document', old.document, 'extra', old.extra, 'version', old.version,
-    'tags', (SELECT json_group_array(tag) FROM episode_tag WHERE key = old.key)));
+    'tags', json((SELECT json_group_array(tag) FROM (SELECT tag FROM episode_tag WHERE key = old.key ORDER BY folded)))));
 END;
 CREATE TRIGGER episode_dropped BEFORE DELETE ON episode BEGIN
   INSERT INTO revision (space, source, row, image) VALUES (old.space, 'episode', old.key, json_object(
@@ -316,19 +475,24 @@ CREATE TRIGGER episode_dropped BEFORE DELETE ON episode BEGIN
     'event_us', old.event_us, 'valid_from_us', old.valid_from_us, 'valid_until_us', old.valid_until_us,
     'source_ref', old.source_ref, 'claim_type', old.claim_type, 'superseded_by', old.superseded_by,
     'pinned', old.pinned, 'document', old.document, 'extra', old.extra, 'version', old.version,
-    'tags', (SELECT json_group_array(tag) FROM episode_tag WHERE key = old.key)));
+    'tags', json((SELECT json_group_array(tag) FROM (SELECT tag FROM episode_tag WHERE key = old.key ORDER BY folded))),
+    'lineage', json((SELECT json_group_array(json_array(source, hex(source_hash))) FROM lineage WHERE summary = old.key))));
 END;
 CREATE TRIGGER fact_revised BEFORE UPDATE ON profile_fact BEGIN
   INSERT INTO revision (space, source, row, image) VALUES (old.space, 'profile_fact', old.id, json_object(
     'change', 'update', 'speaker', old.speaker, 'field', old.field, 'slot', old.slot, 'value', old.value,
     'status', old.status, 'reason', old.reason, 'confidence', old.confidence, 'created_us', old.created_us,
-    'ended_us', old.ended_us));
+    'ended_us', old.ended_us, 'stored_us', old.stored_us));
 END;
 CREATE TRIGGER fact_dropped BEFORE DELETE ON profile_fact BEGIN
   INSERT INTO revision (space, source, row, image) VALUES (old.space, 'profile_fact', old.id, json_object(
     'change', 'delete', 'speaker', old.speaker, 'field', old.field, 'slot', old.slot, 'value', old.value,
     'status', old.status, 'reason', old.reason, 'confidence', old.confidence, 'created_us', old.created_us,
-    'ended_us', old.ended_us));
+    'ended_us', old.ended_us, 'stored_us', old.stored_us));
+END;
+CREATE TRIGGER candidate_revised BEFORE UPDATE ON candidate BEGIN
+  INSERT INTO revision (space, source, row, image) VALUES (old.space, 'candidate', old.key, json_object(
+    'change', 'update', 'status', old.status, 'payload', old.payload, 'updated_us', old.updated_us, 'result', old.result));
 END;
 
 -- For people: every episode in words. Columns may be added, never changed.

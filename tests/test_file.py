@@ -32,7 +32,8 @@ def structure(sql: str) -> dict[str, str]:
 
 def stored(db: apsw.Connection) -> dict[str, str]:
     rows = db.execute("SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema ORDER BY 1")
-    return {name: re.sub(r"\s+", " ", re.sub(r"--[^\n]*", "", text)).strip() for name, text in rows}
+    plain = ((name, re.sub(r"\s+", " ", re.sub(r"--[^\n]*", "", text)).strip()) for name, text in rows)
+    return {name: re.sub(r" (?=[,)])", "", text) for name, text in plain}  # ALTER TABLE adds a space of its own
 
 
 def test_schema_sql_is_what_the_migrations_build(snapshot: SnapshotAssertion) -> None:
@@ -106,10 +107,10 @@ def test_an_older_file_is_copied_and_migrated(
     monkeypatch.setattr(ltm, "_migrations", lambda: steps)
     memory = opened(path)
     assert texts(memory.space(GROUP).recall("from before")) == ["from before"]
-    copy = Path(f"{path}.v1.bak")
+    copy = Path(f"{path}.v{len(steps) - 1}.bak")
     assert any(copy.name in warning for warning in memory.warnings)
     db = sqlite3.connect(copy)
-    assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    assert db.execute("PRAGMA user_version").fetchone() == (len(steps) - 1,)
     assert db.execute("SELECT content FROM episode").fetchall() == [("from before",)]
     db.close()
 
@@ -125,7 +126,7 @@ def test_a_migration_that_fails_changes_nothing(
         ltm.open(path)
     monkeypatch.undo()
     with opened(path)._file.read() as db:
-        assert db.execute("PRAGMA user_version").get == 1
+        assert db.execute("PRAGMA user_version").get == len(ltm._migrations())
         assert not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'later'").get
 
 
