@@ -43,9 +43,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "E5",
+    "Audit",
+    "AuditEntry",
+    "AuditPage",
     "Busy",
+    "Changed",
     "Conflict",
     "Corrupt",
+    "Difference",
     "EmbedReport",
     "Embedder",
     "EmbedderError",
@@ -75,6 +80,7 @@ __all__ = [
     "Speaker",
     "StorageError",
     "Verdict",
+    "Version",
     "Weights",
     "open",
     "warm_up",
@@ -175,6 +181,9 @@ _CONSTRAINTS: dict[str, tuple[type[LtmError], str]] = {
     "episode_claim_known": (InvalidInput, f"claim_type must be one of {', '.join(CLAIM_TYPES)}"),
     "episode_duplicate": (Conflict, "the same text by the same speaker is active already"),
     "episode_active_has_no_successor": (Conflict, "an active episode cannot have a successor"),
+    "episode_restored": (Conflict, "the episode that superseded it is active; archive or forget that one first"),
+    "episode_chained": (Conflict, "an episode cannot supersede what supersedes it"),
+    "profile_fact_current": (Conflict, "that place of the profile holds a value by now"),
     "audit is append-only": (Conflict, "audit is append-only"),
 }
 
@@ -510,6 +519,91 @@ class Remembered:
     embedding: str
     superseded: tuple[str, ...]
     notes: tuple[str, ...]
+    audit_id: str = ""
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What became of a change. `outcome`: changed, unchanged, or repeated (the operation key was used before).
+    `audit_id`: of its entry, for undo; '' when nothing changed. `removed`: summaries that went with what they were drawn
+    from. `counts`: how many of what, where it concerned several."""
+
+    id: str
+    outcome: str
+    audit_id: str = ""
+    removed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An episode as it was from `since` to before `until` ('' is now); `audit_id` and `operation`: what ended it."""
+
+    episode: Episode
+    since: str
+    until: str
+    audit_id: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What became of an episode or fact between two moments. `change`: added, removed or changed; `before` and
+    `after`: the fields that differ, or all of what was added or removed."""
+
+    kind: str
+    id: str
+    change: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One operation. `via`: api, cli, tool, command or console; `query_id`: the host's; `erased`: its details are gone."""
+
+    id: str
+    operation: str
+    target_type: str
+    target_id: str
+    summary: str
+    at: str
+    via: str
+    actor_id: str
+    actor_name: str
+    query_id: str
+    metadata: Mapping[str, Any]
+    erased: bool
+
+    def to_json(self, scope: Scope) -> dict[str, Any]:
+        """Return it in the field names of exports."""
+        return {
+            "audit_id": self.id,
+            "operation": self.operation,
+            "scope_key": scope.session_key,
+            "user_key": scope.user_key,
+            "sender_id": self.actor_id,
+            "sender_name": self.actor_name,
+            "target_type": self.target_type,
+            "target_id": self.target_id,
+            "summary": self.summary,
+            "timestamp": self.at,
+            "via": self.via,
+            "query_id": self.query_id or None,
+            "metadata": dict(self.metadata),
+            "erased": self.erased,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Entries, newest first. `total` counts all that are kept; `cursor` continues and is '' at the end."""
+
+    entries: tuple[AuditEntry, ...]
+    total: int
+    cursor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -618,6 +712,7 @@ class ProfileChange:
     ended: int
     added: int
     outcome: str
+    audit_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1192,8 +1287,8 @@ def _index_edits(db: apsw.Connection, cuts: Mapping[str, ltm_text.Cut]) -> int:
     return len(keys)
 
 
-def _append_audit(db: apsw.Connection, entry: dict[str, Any], detail: Mapping[str, Any]) -> int:
-    """Append to the chain of `entry['space']` and tie the revisions of this transaction to it; return the key."""
+def _append_audit(db: apsw.Connection, entry: dict[str, Any], detail: Mapping[str, Any]) -> tuple[int, str]:
+    """Append to the chain of `entry['space']`; return the key and id."""
     first = (entry["space"] or 0) << SPACE_BITS
     last = db.execute(
         "SELECT key, hash FROM audit WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1", (first, first + 0xFFFFFFFF)
@@ -1206,7 +1301,7 @@ def _append_audit(db: apsw.Connection, entry: dict[str, Any], detail: Mapping[st
         " VALUES (:key, :space, :at_us, :operation, :target_type, :target_id, :via, :detail, :hash)",
         row,
     )
-    return last[0] + 1
+    return row["key"], row["hash"].hex()[:12]
 
 
 def _audit_hash(previous: bytes, detail_hash: bytes, row: Mapping[str, Any]) -> bytes:
@@ -1218,7 +1313,7 @@ class _Change:
     """One write operation inside its transaction: what the work needs, and the record that it leaves.
 
     `record()` is called by work that changed something; only then is there an audit entry. `finish()` indexes what
-    was touched and writes the entry and the idempotency record, so all of it commits or none.
+    was touched. All of it commits, with the idempotency record, or none.
     """
 
     def __init__(self, db: apsw.Connection, space: Space, operation: str) -> None:
@@ -1227,8 +1322,6 @@ class _Change:
         self.session = space._ensure_space(db, self.now_us, "session")
         self.home = self.session if space.scope.isolation == "session" else space._ensure_space(db, self.now_us, "bot")
         self.cuts: dict[str, ltm_text.Cut] = {}
-        self._entry: dict[str, Any] | None = None
-        self._detail: dict[str, Any] = {}
         fence = db.execute(
             "SELECT reason FROM fence WHERE cleared_us IS NULL AND (space IS NULL OR space IN (?, ?)) ORDER BY id LIMIT 1",
             (self.session, self.home),
@@ -1244,24 +1337,41 @@ class _Change:
                 return id
         raise Conflict("the source of ids gives nothing but ids that are in use")
 
-    def record(self, target_type: str, target_id: str, summary: str = "", **metadata: Any) -> None:
-        """Note what was changed. Empty values are left out; an episode's text is not repeated here."""
-        speaker = self._space.speaker
-        self._entry = {
-            "space": self.session,
-            "at_us": self.now_us,
-            "operation": self._operation,
-            "target_type": target_type,
-            "target_id": target_id,
-            "via": self._space.via,
-        }
-        self._detail = {"summary": summary[:240], "actor_id": speaker.id if speaker else "", **metadata}
+    def record(
+        self,
+        target_type: str,
+        target_id: str,
+        summary: str = "",
+        *,
+        operation: Any = "",
+        made: Any = None,
+        **metadata: Any,
+    ) -> dict[str, Any]:
+        """Append the audit entry of what was just changed, and tie the revisions made since the last one to it.
+
+        `made`: primary keys of new rows by table, for undo; an episode that is the target itself is left out. Empty
+        values are left out, and an episode's text is not repeated. Returns what `Changed` says of it.
+        """
+        speaker, at = self._space.speaker, self.now_us
+        entry = {"space": self.session, "at_us": at, "operation": operation or self._operation, "via": self._space.via}
+        entry |= {"target_type": target_type, "target_id": target_id}
+        detail = {"summary": summary[:240], "actor_id": speaker.id if speaker else "", "query_id": self._space.query_id, **metadata}
+        detail |= {"made": _spans(made) if made else "", "removed": self._removed(target_id)}
+        key, id = _append_audit(self.db, entry, detail)
+        self.db.execute("UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL", (key, at))
+        return {"id": target_id, "outcome": "changed", "audit_id": id, "removed": detail["removed"]}
+
+    def _removed(self, target: str) -> list[str]:
+        """Summaries that triggers took away with their sources."""
+        sql = (
+            "SELECT image ->> 'id' FROM revision WHERE audit IS NULL AND source = 'episode' AND image ->> 'change' = 'delete'"
+            " AND image ->> 'source' = 'consolidation' ORDER BY id"
+        )
+        return [id for (id,) in self.db.execute(sql) if id != target]
 
     def finish(self) -> None:
+        """Bring the derived rows of everything touched up to date."""
         _index_edits(self.db, self.cuts)
-        if self._entry:
-            key = _append_audit(self.db, self._entry, self._detail)
-            self.db.execute("UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL", (key, self.now_us))
 
     def stored(self, key: str, request: str) -> Any:
         """The result of an earlier call with this operation key, or None. Raises Conflict: another request."""
@@ -1282,6 +1392,20 @@ class _Change:
         """The row of who speaks, made or renamed as needed; None when nobody was named."""
         speaker = self._space.speaker
         return _ensure_speaker(self.db, space, speaker, self.now_us) if speaker else None
+
+
+def _spans(made: Mapping[str, Sequence[int]]) -> dict[str, list[list[int]]]:
+    """Keys by table as runs [first, last]: an import makes thousands in a row."""
+    spans: dict[str, list[list[int]]] = {}
+    for table, keys in made.items():
+        runs: list[list[int]] = []
+        for key in sorted(keys):
+            if runs and runs[-1][1] == key - 1:
+                runs[-1][1] = key
+            else:
+                runs.append([key, key])
+        spans[table] = runs
+    return {table: runs for table, runs in spans.items() if runs}
 
 
 def _ensure_speaker(db: apsw.Connection, space: int, speaker: Speaker, now_us: int) -> int:
@@ -1355,6 +1479,7 @@ class Memory:
         self._file, self.embedder, self.weights, self._clock, self._ids = file, embedder, weights, clock, ids
         self._calibration: ltm_models.Calibration | None = None
         self._calibrating = threading.Lock()
+        self._past: tuple[Any, Memory] | None = None
         self._indexed = False
         self.warnings = file.warnings
         with file.read() as db:
@@ -1380,15 +1505,18 @@ class Memory:
 
     def close(self) -> None:
         """Close every connection; the write-ahead log is folded into the file if nobody else reads it."""
+        if self._past is not None:
+            self._past[1].close()
         self._file.close()
 
-    def space(self, scope: Scope, *, speaker: Speaker | None = None, via: str = "api") -> Space:
-        """Open a complete scope. Nothing is written until the first memory is. `via` names the host in audit."""
+    def space(self, scope: Scope, *, speaker: Speaker | None = None, via: str = "api", query_id: str = "") -> Space:
+        """Open a complete scope. Nothing is written until the first memory is. `via` (api, cli, tool, command, console) and
+        `query_id`, the host's reference to the message, are kept in the audit of what is done through it."""
         if not isinstance(scope, Scope):
             raise InvalidInput(f"a space needs a Scope, not {_short(scope)}")
         if speaker is not None and not isinstance(speaker, Speaker):
             raise InvalidInput(f"speaker must be a Speaker, not {_short(speaker)}")
-        return Space(self, scope, speaker, _identity(via, "via"))
+        return Space(self, scope, speaker, _identity(via, "via"), _identity(query_id, "query_id", empty=True))
 
     def spaces(self) -> list[SpaceInfo]:
         """Every space that holds anything, with counts; by bot, kind and launcher. For operators."""
@@ -1456,7 +1584,7 @@ class Memory:
             entry: dict[str, Any] = {"space": space if known else None, "at_us": self._clock(), "operation": "external_edit"}
             revised = db.execute("SELECT count(*) FROM revision WHERE audit IS NULL AND space = ?", (space,)).get
             entry |= {"target_type": "space", "target_id": "", "via": "external"}
-            key = _append_audit(db, entry, {"summary": "edited by another program", "revisions": revised})
+            key, _ = _append_audit(db, entry, {"summary": "edited by another program", "revisions": revised})
             db.execute(
                 "UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL AND space = ?", (key, entry["at_us"], space)
             )
@@ -1689,6 +1817,25 @@ class Memory:
         except (EmbedderError, ValueError) as error:
             raise InvalidInput(f"the given vector cannot be used: {error}") from error
 
+    # -- the past
+
+    def _snapshot(self, space: Space, moment: int) -> Memory:
+        """One scope as it was stored at a moment, as a memory of its own that lives in RAM: every read then works as ever,
+        with the statistics of then. Indexed when first searched."""
+        with self._file.read() as db:
+            spaces = sorted({space._find_space(db, "session"), space._home(db)} - {0})
+            newest = db.execute("SELECT coalesce(max(id), 0) FROM revision").get
+            sizes = [db.execute("SELECT next_seq FROM space WHERE id = ?", (id,)).get for id in spaces]
+            facts = db.execute("SELECT coalesce(max(id), 0) FROM profile_fact").get
+            key = (moment, spaces, newest, sizes, facts, db.execute("SELECT count(*) FROM episode_vector").get)
+            with self._calibrating:
+                if self._past is None or self._past[0] != key:
+                    past = Memory(_open_file(":memory:", False, None), self.embedder, self.weights, lambda: moment, self._ids)
+                    past._calibration = self._calibration
+                    past._file.write(lambda target: _copy_past(db, target, spaces, moment))
+                    self._past = (key, past)
+                return self._past[1]
+
     # -- index
 
     def _ensure_index(self, *, writing: bool = False) -> None:
@@ -1814,14 +1961,18 @@ _CHECKS = {
 }
 
 
-def _check_audit(db: apsw.Connection) -> list[str]:
-    """Walk every chain: sequences without a gap, every hash right. An erased detail is known by the hash it left."""
+def _check_audit(db: apsw.Connection, space: int | None = None) -> list[str]:
+    """Walk every chain, or one: sequences without a gap, every hash right. An erased detail is known by the hash it left,
+    a closed part by the hash of its last entry."""
     columns = "key, id, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash"
-    found, chain, previous = [], None, (0, b"")
-    for values in db.execute(f"SELECT {columns} FROM audit ORDER BY key"):
+    ends = {row[0]: row[1:] for row in db.execute("SELECT space, max(last_key), last_hash FROM audit_segment GROUP BY space")}
+    span = (0, (1 << 62)) if space is None else (space << SPACE_BITS, (space << SPACE_BITS) + 0xFFFFFFFF)
+    found, chain, previous = [], -1, (0, b"")
+    for values in db.execute(f"SELECT {columns} FROM audit WHERE key BETWEEN ? AND ? ORDER BY key", span):
         row = dict(zip(columns.split(", "), values, strict=True))
-        if row["space"] != chain:
-            chain, previous = row["space"], ((row["space"] or 0) << SPACE_BITS, b"")
+        if (row["space"] or 0) != chain:
+            chain = row["space"] or 0
+            previous = ends.get(chain, (chain << SPACE_BITS, b""))
         detail_hash = row["detail_hash"] if row["detail"] is None else _digest(row["detail"])
         if row["key"] != previous[0] + 1 or row["hash"] != _audit_hash(previous[1], detail_hash, row):
             found.append(f"audit entry {row['id']} was changed or does not follow the one before it")
@@ -1909,11 +2060,15 @@ def _fold_tag(tag: str) -> str:
 
 
 class _Draft(NamedTuple):
-    """A checked episode on its way in: columns, tags by normal form, and what was altered."""
+    """A checked episode on its way in: columns, tags by normal form, what was altered, and what the caller gave."""
 
     columns: dict[str, Any]
     tags: dict[str, str]
     notes: tuple[str, ...]
+    given: frozenset[str]
+
+
+_DEFAULTS = {"importance": 2, "source": "agent", "source_ref": "", "claim_type": "unknown", "pinned": 0}
 
 
 def _draft(content: str, tags: Sequence[str], importance: int, details: Mapping[str, Any]) -> _Draft:
@@ -1946,22 +2101,33 @@ def _draft(content: str, tags: Sequence[str], importance: int, details: Mapping[
     columns["is_update"] = int(not UPDATE_TAGS.isdisjoint(folded))
     columns["content_hash"] = _content_hash(text, start, end)
     note = f"{altered} characters that cannot be stored were replaced by U+FFFD"
-    return _Draft(columns, folded, (note,) if altered else ())
+    given = {name for name, default in _DEFAULTS.items() if columns[name] != default}
+    given |= {name for name in ("event_us", "created_us") if columns[name] is not None} | ({"tags"} if folded else set())
+    return _Draft(columns, folded, (note,) if altered else (), frozenset(given))
+
+
+def _set_tags(db: apsw.Connection, key: int, tags: Mapping[str, str]) -> None:
+    db.execute("DELETE FROM episode_tag WHERE key = ?", (key,))
+    db.executemany("INSERT INTO episode_tag (key, folded, tag) VALUES (?, ?, ?)", [(key, *pair) for pair in tags.items()])
+
+
+_TIMES = ("event_at", "valid_from", "valid_until")
 
 
 class Space:
-    """A scope opened in a file: the verbs on its episodes, and `profiles`.
+    """A scope opened in a file: the verbs on its episodes, and its desks.
 
     Reading a scope that holds nothing answers with nothing and writes nothing. Cheap to make: one per message.
     """
 
-    def __init__(self, memory: Memory, scope: Scope, speaker: Speaker | None, via: str) -> None:
-        self._memory, self.scope, self.speaker, self.via = memory, scope, speaker, via
+    def __init__(self, memory: Memory, scope: Scope, speaker: Speaker | None, via: str, query_id: str) -> None:
+        self._memory, self.scope, self.speaker, self.via, self.query_id = memory, scope, speaker, via, query_id
         self.profiles = Profiles(self)
+        self.audit = Audit(self)
 
     def for_speaker(self, speaker: Speaker | None) -> Space:
         """The same scope with another speaker."""
-        return self._memory.space(self.scope, speaker=speaker, via=self.via)
+        return self._memory.space(self.scope, speaker=speaker, via=self.via, query_id=self.query_id)
 
     # -- identity
 
@@ -2051,7 +2217,8 @@ class Space:
         notes = draft.notes + ((problem,) if problem and outcome == "stored" else ())
         if outcome == "duplicate" and result["differs"]:
             notes += (f"already stored with another {', '.join(result['differs'])}, left as it is",)
-        return Remembered(result["id"], outcome, embedding, tuple(result["superseded"]), notes)
+        removed = tuple(result.get("removed", ()))
+        return Remembered(result["id"], outcome, embedding, tuple(result["superseded"]), notes, result.get("audit_id", ""), removed)
 
     def _remember(
         self, change: _Change, draft: _Draft, supersedes: Sequence[str], vector: bytes | None, generation: _Generation | None
@@ -2066,31 +2233,28 @@ class Space:
         twin = row[:2] if row else None
         if row and ltm_text.duplicate_form(row[2]) != ltm_text.duplicate_form(draft.columns["content"]):
             twin, draft = None, draft._replace(columns={**draft.columns, "content_hash": b""})  # one chance in 2**64
-        targets = [self._superseded_target(change, id, speaker, twin) for id in supersedes]
+        targets = [self._superseded_target(change, id, speaker, twin[0] if twin else None) for id in supersedes]
         key, id = twin or self._insert(change, draft, speaker, vector, generation)
         for target in targets:
-            db.execute(
-                "UPDATE episode SET status = 'superseded', superseded_by = ?, version = version + 1 WHERE key = ?", (key, target)
-            )
+            self._end(db, target, key)
+        done: dict[str, Any] = {}
         if not twin or targets:
-            change.record(
-                "episode",
-                id,
-                supersedes=list(supersedes),
-            )
-        differs = self._differs(db, key, draft) if twin else []
-        return {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": list(supersedes), "differs": differs}
+            done = change.record("episode", id, supersedes=list(supersedes), found=bool(twin) or None)
+        done |= {"id": id, "outcome": "duplicate" if twin else "stored", "superseded": list(supersedes)}
+        return {**done, "differs": self._differs(db, key, draft) if twin else []}
 
     @staticmethod
     def _differs(db: apsw.Connection, key: int, draft: _Draft) -> list[str]:
         """In what a duplicate was told otherwise than it is stored: nothing of that is taken over, and it is said."""
-        names = ("importance", "event_us", "source", "source_ref", "claim_type", "pinned")
+        names = ("importance", "event_us", "created_us", "source", "source_ref", "claim_type", "pinned")
         row = db.execute(f"SELECT {', '.join(names)} FROM episode WHERE key = ?", (key,)).fetchone()
+        found = [name for name, value in zip(names, row, strict=True) if name in draft.given and draft.columns[name] != value]
         tags = {tag for (tag,) in db.execute("SELECT folded FROM episode_tag WHERE key = ?", (key,))}
-        found = [name.removesuffix("_us") for name, value in zip(names, row, strict=True) if draft.columns[name] != value]
-        return found + (["tags"] if set(draft.tags) != tags else [])
+        found += ["tags"] if "tags" in draft.given and set(draft.tags) != tags else []
+        return [re.sub("_us$", "_at", name) for name in found]
 
-    def _superseded_target(self, change: _Change, id: str, speaker: int | None, twin: tuple[int, str] | None) -> int:
+    @staticmethod
+    def _superseded_target(change: _Change, id: str, speaker: int | None, successor: int | None) -> int:
         row = change.db.execute(
             "SELECT e.key, e.status, e.speaker, w.id FROM episode e LEFT JOIN episode w ON w.key = e.superseded_by"
             " WHERE e.id = ? AND e.space = ?",
@@ -2099,7 +2263,7 @@ class Space:
         if row is None:
             raise NotFound(f"no episode {_short(id)} in this space; nothing was written")
         key, status, owner, winner = row
-        if twin and key == twin[0]:
+        if key == successor:
             raise InvalidInput(f"the new text is that of {id} itself; it cannot supersede itself")
         if status != "active":
             by = f" by {winner}: supersede that one instead" if winner else ""
@@ -2118,26 +2282,203 @@ class Space:
         row["key"] = home << SPACE_BITS | db.execute("SELECT next_seq FROM space WHERE id = ?", (home,)).get
         names = ", ".join(row)
         db.execute(f"INSERT INTO episode ({names}) VALUES ({', '.join(f':{name}' for name in row)})", row)
-        db.executemany(
-            "INSERT INTO episode_tag (key, folded, tag) VALUES (?, ?, ?)", [(row["key"], *pair) for pair in draft.tags.items()]
-        )
+        if draft.tags:
+            _set_tags(db, row["key"], draft.tags)
+        self._add_vector(db, row["key"], vector, generation)
+        return row["key"], row["id"]
+
+    @staticmethod
+    def _add_vector(db: apsw.Connection, key: int, vector: bytes | None, generation: _Generation | None) -> None:
         # The generation may have retired since the model was asked: then this is a vector of nothing, and a job is queued.
         standing = "SELECT 1 FROM embedder WHERE id = ? AND state <> 'retired'"
         if vector is not None and generation is not None and db.execute(standing, (generation.id,)).get:
-            db.execute("INSERT INTO episode_vector (key, vector) VALUES (?, ?)", (row["key"] | generation.offset, vector))
-        return row["key"], row["id"]
+            db.execute("INSERT INTO episode_vector (key, vector) VALUES (?, ?)", (key | generation.offset, vector))
+
+    # -- lifecycle
+
+    def _changed(self, operation: str, work: Callable[[_Change], dict[str, Any]], key: str | None, request: Any) -> Changed:
+        """Run an operation whose work answers with what `_Change.record` returned."""
+        result, repeated = self._change(operation, work, key, request)
+        done = {each.name: result[each.name] for each in fields(Changed) if each.name in result}
+        done |= {name: tuple(done[name]) for name in ("removed", "notes") if name in done}
+        return replace(Changed(**done), outcome="repeated") if repeated else Changed(**done)
+
+    @staticmethod
+    def _stored(change: _Change, id: object) -> tuple[int, str, int | None, int]:
+        """Key, status, speaker and version of an episode of this space. Raises NotFound, InvalidInput."""
+        if not isinstance(id, str):
+            raise InvalidInput(f"an episode id is text, not {_short(id)}")
+        sql = "SELECT key, status, speaker, version FROM episode WHERE id = ? AND space = ?"
+        row = change.db.execute(sql, (ltm_text.storable(id)[0], change.home)).fetchone()
+        if row is None:
+            raise NotFound(f"no episode {_short(id)} in this space; nothing was written")
+        found: tuple[int, str, int | None, int] = row
+        return found
+
+    def set_status(self, id: str, status: str, *, operation_key: str | None = None) -> Changed:
+        """Move an episode to active, archived or deleted (a tombstone: kept, never recalled). Text, tags and importance stay.
+
+        Summaries drawn from it go when it stops being active. What is superseded becomes so by `supersede`. Raises
+        NotFound, InvalidInput; Conflict when it would be active beside its successor or its twin.
+        """
+        operations = {"active": "restore", "archived": "archived", "deleted": "deleted"}
+        if status not in operations:
+            raise InvalidInput(f"status must be active, archived or deleted, not {_short(status)}; superseding names a successor")
+
+        def work(change: _Change) -> dict[str, Any]:
+            key, old, _, _ = self._stored(change, id)
+            if old == status:
+                return {"id": id, "outcome": "unchanged"}
+            if status == "active":
+                self._refuse_two_active(change.db, key, id)
+            sql = (
+                "UPDATE episode SET status = :status, version = version + 1,"
+                " superseded_by = iif(:status = 'active', NULL, superseded_by) WHERE key = :key"
+            )
+            change.db.execute(sql, {"status": status, "key": key})
+            return change.record("episode", id, f"{old} to {status}", before=old)
+
+        return self._changed(operations[status], work, operation_key, [id])
+
+    @staticmethod
+    def _refuse_two_active(db: apsw.Connection, key: int, id: str) -> None:
+        sql = (
+            "SELECT w.id, w.status FROM episode e JOIN episode w ON w.key = e.superseded_by WHERE e.key = ? AND w.status = 'active'"
+        )
+        if winner := db.execute(sql, (key,)).fetchone():
+            raise Conflict(
+                f"episode {id} was superseded by {winner[0]}, which is active: archive or forget {winner[0]} first,"
+                f" or undo the correction; nothing was written"
+            )
+
+    def archive(self, id: str, *, operation_key: str | None = None) -> Changed:
+        """Keep an episode but recall it no more. See `set_status`."""
+        return self.set_status(id, "archived", operation_key=operation_key)
+
+    def restore(self, id: str, *, operation_key: str | None = None) -> Changed:
+        """Make an episode active again. See `set_status`."""
+        return self.set_status(id, "active", operation_key=operation_key)
+
+    def supersede(self, id: str, by: str, *, operation_key: str | None = None) -> Changed:
+        """Let an active episode replace another active one of the same speaker. Raises as `remember` does."""
+
+        def work(change: _Change) -> dict[str, Any]:
+            successor, status, speaker, _ = self._stored(change, by)
+            if status != "active":
+                raise Conflict(f"episode {by} is {status} and cannot supersede; nothing was written")
+            target = self._superseded_target(change, id, speaker, successor)
+            self._end(change.db, target, successor)
+            return change.record("episode", id, f"superseded by {by}")
+
+        return self._changed("superseded", work, operation_key, [id, by])
+
+    @staticmethod
+    def _end(db: apsw.Connection, key: int, successor: int) -> None:
+        sql = "UPDATE episode SET status = 'superseded', superseded_by = ?, version = version + 1 WHERE key = ?"
+        db.execute(sql, (successor, key))
+
+    def forget(self, id: str, *, operation_key: str | None = None) -> Changed:
+        """Delete one episode, its index rows, its vector and what was drawn from it. Its history is kept, so `undo` brings
+        it back; `erase` leaves nothing. Raises NotFound."""
+
+        def work(change: _Change) -> dict[str, Any]:
+            key, status, _, _ = self._stored(change, id)
+            change.db.execute("DELETE FROM episode WHERE key = ?", (key,))
+            return change.record("episode", id, f"{status} episode deleted")
+
+        return self._changed("forget", work, operation_key, [id])
+
+    def edit(
+        self,
+        id: str,
+        *,
+        content: str | None = None,
+        importance: int | None = None,
+        tags: Sequence[str] | None = None,
+        source_ref: str | None = None,
+        claim_type: str | None = None,
+        event_at: str | datetime | None = None,
+        valid_from: str | datetime | None = None,
+        valid_until: str | datetime | None = None,
+        pinned: bool | None = None,
+        version: int | None = None,
+        operation_key: str | None = None,
+        vector: Sequence[float] | bytes | None = None,
+    ) -> Changed:
+        """Change what is given of an episode; None leaves it, '' clears a time. The vector is made anew only for new text.
+
+        `version`: the one the caller saw; another one by now is a Conflict. `tags` replace all. Raises InvalidInput,
+        NotFound, Conflict (the new text is active already), Fenced, Busy.
+        """
+        given: dict[str, Any] = {"content": content, "importance": importance, "tags": tags, "source_ref": source_ref}
+        given |= {"claim_type": claim_type, "event_at": event_at, "valid_from": valid_from, "valid_until": valid_until}
+        given = {name: value for name, value in {**given, "pinned": pinned}.items() if value is not None}
+        old = self.get(id)
+        self._edited(old, given)  # whatever is wrong is said before anything is asked of a model
+        packed, generation, problem, cuts = None, None, "", {}
+        if content is not None and content != old.content:
+            cuts = {content: ltm_text.cut(content)}
+            named = f"{old.speaker.name}: " if old.speaker and old.speaker.name else ""
+            packed, generation, problem = self._memory._passage_vector(named + content, vector)
+
+        def work(change: _Change) -> dict[str, Any]:
+            change.cuts = cuts
+            key, _, _, stored = self._stored(change, id)
+            if version is not None and version != stored:
+                raise Conflict(f"episode {id} is at version {stored} by now, not {version}; look again and repeat")
+            names = self._apply(change.db, key, self._edited(self._load(change.db, key), given))
+            if not names:
+                return {"id": id, "outcome": "unchanged"}
+            if "content" in names:
+                self._add_vector(change.db, key, packed, generation)
+            notes = [problem] if problem and "content" in names else []
+            return {**change.record("episode", id, f"edited {', '.join(names)}", fields=names), "notes": notes}
+
+        times = {name: to_iso(to_us(value, name)) if value else "" for name, value in given.items() if name in _TIMES}
+        return self._changed("edit", work, operation_key, [id, {**given, **times}, version])
+
+    @staticmethod
+    def _load(db: apsw.Connection, key: int) -> Episode:
+        sql = _EPISODE + " FROM episode e LEFT JOIN speaker p ON p.id = e.speaker WHERE e.key = ?"
+        return _load_episode(db.execute(sql, (key,)).fetchone())
+
+    @staticmethod
+    def _edited(old: Episode, given: Mapping[str, Any]) -> _Draft:
+        """The episode with what is given in place of what it has. Raises InvalidInput."""
+        details = {name: given.get(name, getattr(old, name)) for name in ("source", "source_ref", "claim_type", "pinned", *_TIMES)}
+        tags = _texts(given.get("tags", old.tags), "tags")
+        return _draft(
+            given.get("content", old.content), tags, given.get("importance", old.importance), {**details, "created_at": None}
+        )
+
+    @staticmethod
+    def _apply(db: apsw.Connection, key: int, draft: _Draft) -> list[str]:
+        """Bring a row and its tags to a draft; return the names of what changed."""
+        columns = {name: value for name, value in draft.columns.items() if name not in ("created_us", "source")}
+        row = db.execute(f"SELECT {', '.join(columns)} FROM episode WHERE key = ?", (key,)).fetchone()
+        changed = {name: value for (name, value), old in zip(columns.items(), row, strict=True) if value != old}
+        stored = dict(db.execute("SELECT folded, tag FROM episode_tag WHERE key = ?", (key,)))
+        names = [re.sub("^(event|valid_from|valid_until)_us$", r"\1", name) for name in changed]
+        names = [name for name in names if name not in ("content_hash", "is_update")] + (["tags"] if stored != draft.tags else [])
+        if names:
+            sets = "".join(f"{name} = :{name}, " for name in changed)
+            db.execute(f"UPDATE episode SET {sets}version = version + 1 WHERE key = :key", {**changed, "key": key})
+            _set_tags(db, key, draft.tags)
+        return names
 
     # -- reading
 
-    def get(self, id: str) -> Episode:
-        """The episode of an id, whatever its status. Raises NotFound."""
-        found = self.find(id)
+    def get(self, id: str, *, as_of: str | datetime | None = None) -> Episode:
+        """The episode of an id, whatever its status; `as_of`: as it was stored at that moment. Raises NotFound."""
+        found = self.find(id, as_of=as_of)
         if found is None:
-            raise NotFound(f"no episode {_short(id)} in this space")
+            raise NotFound(f"no episode {_short(id)} in this space" + (f" at {as_of}" if as_of is not None else ""))
         return found
 
-    def find(self, id: str) -> Episode | None:
+    def find(self, id: str, *, as_of: str | datetime | None = None) -> Episode | None:
         """The episode of an id, or None."""
+        if as_of is not None:
+            return self._past(as_of).find(id)
         if not isinstance(id, str):
             raise InvalidInput(f"an episode id is text, not {_short(id)}")
         sql = _EPISODE + " FROM episode e LEFT JOIN speaker p ON p.id = e.speaker WHERE e.id = ? AND e.space = ?"
@@ -2145,9 +2486,11 @@ class Space:
             row = db.execute(sql, (ltm_text.storable(id)[0], self._home(db))).fetchone()
         return _load_episode(row) if row else None
 
-    def list(self, where: Filter | None = None, *, limit: int = 20, cursor: str = "") -> Page:
+    def list(self, where: Filter | None = None, *, limit: int = 20, cursor: str = "", as_of: str | datetime | None = None) -> Page:
         """Episodes, newest first, `limit` (1 to 500) a page. Paging by key: no page skips or repeats a row because
-        others are written meanwhile, and page 5,000 costs what page 1 does."""
+        others are written meanwhile, and page 5,000 costs what page 1 does. `as_of`: what was stored at that moment."""
+        if as_of is not None:
+            return self._past(as_of).list(where, limit=limit, cursor=cursor)
         start = _parse_cursor(cursor)
         limit = _clamp(limit, RECALL_LIMIT, "limit")
         where, _ = _chosen(where, None, self._memory.weights)
@@ -2183,6 +2526,53 @@ class Space:
         sql = "SELECT count(*) FROM job WHERE kind = 'embed' AND target BETWEEN ? AND ?"
         return int(db.execute(sql, (home << SPACE_BITS, (home << SPACE_BITS) + 0xFFFFFFFF)).get)
 
+    # -- history
+
+    def history(self, id: str) -> Sequence[Version]:
+        """Every state of an episode, oldest first, also of one that was forgotten. Raises NotFound."""
+        if not isinstance(id, str):
+            raise InvalidInput(f"an episode id is text, not {_short(id)}")
+        with self._memory._file.read() as db:
+            home = self._home(db)
+            key = db.execute("SELECT key FROM episode WHERE id = ? AND space = ?", (ltm_text.storable(id)[0], home)).get
+            if key is None:
+                sql = "SELECT row FROM revision WHERE source = 'episode' AND row BETWEEN ? AND ? AND image ->> 'id' = ? LIMIT 1"
+                key = db.execute(sql, (home << SPACE_BITS, (home << SPACE_BITS) + 0xFFFFFFFF, ltm_text.storable(id)[0])).get
+            if not home or key is None:
+                raise NotFound(f"no episode {_short(id)} in this space, and none in its history")
+            return _versions(db, key)
+
+    def diff(self, start: str | datetime, end: str | datetime | None = None) -> Sequence[Difference]:
+        """What differs between two moments (`end` None: now): episodes by key, then facts. Only what changed is read."""
+        first = to_us(start, "start", zone_required=False)
+        last = to_us(end, "end", zone_required=False) if end is not None else self._memory._clock()
+        if first > last:
+            raise InvalidInput(f"start {to_iso(first)} must not be after end {to_iso(last)}")
+        with self._memory._file.read() as db:
+            spaces = {"episode": self._home(db), "profile_fact": self._find_space(db, "session")}
+            return [each for source, space in spaces.items() for each in _differences(db, source, space, first, last)]
+
+    def undo(self, audit_id: str, *, operation_key: str | None = None) -> Changed:
+        """Put back what an operation of this chat changed, as an operation of its own, which can be undone in turn.
+
+        Raises NotFound (no such entry in this chat's audit); Conflict: a later operation changed the same rows (it is
+        named), nothing of memory was changed, or the history was erased or closed. Nothing is then written.
+        """
+
+        def work(change: _Change) -> dict[str, Any]:
+            entry = self.audit._find(change.db, audit_id)
+            if entry is None:
+                raise NotFound(f"no audit entry {_short(audit_id)} in this space; nothing was written")
+            counts = _undo(change.db, entry)
+            return change.record(entry.target_type, entry.target_id, f"undone: {entry.operation}", undone=audit_id, **counts)
+
+        return self._changed("undo", work, operation_key, [audit_id])
+
+    def _past(self, as_of: str | datetime) -> Space:
+        """This scope as it was stored at a moment, in memory, for reading. Kept until the next one is asked for."""
+        moment = to_us(as_of, "as_of", zone_required=False)
+        return self._memory._snapshot(self, moment).space(self.scope, speaker=self.speaker, via=self.via, query_id=self.query_id)
+
     # -- recall
 
     def recall(
@@ -2193,13 +2583,17 @@ class Space:
         where: Filter | None = None,
         weights: Weights | None = None,
         vector: Sequence[float] | bytes | None = None,
+        as_of: str | datetime | None = None,
     ) -> Recall:
         """Return the most relevant episodes, best first: by score, then newest, then last written.
 
         Any query text is allowed; a blank one finds nothing. Ranking is exact over the whole space: the filter acts
         before any cut-off. `limit` is held to 1..500. `vector`: of the query, made by the host with the embedder
-        that the memory was opened with. Without a usable vector the words alone decide and `reason` says why.
+        that the memory was opened with. Without a usable vector the words alone decide and `reason` says why. `as_of`: what
+        this would have answered at that moment, from what was stored then; the space is indexed anew for it, in memory.
         """
+        if as_of is not None:
+            return self._past(as_of).recall(query, limit=limit, where=where, weights=weights, vector=vector)
         started = time.perf_counter()
         text = _query_text(query)
         where, weights = _chosen(where, weights, self._memory.weights)
@@ -2297,6 +2691,247 @@ def _parse_cursor(cursor: str) -> tuple[int, int]:
     if not match:
         raise InvalidInput(f"{_short(cursor)} is not a cursor of an earlier page")
     return int(match[1]), int(match[2]) & 0xFFFFFFFF
+
+
+def _copy_past(db: apsw.Connection, target: apsw.Connection, spaces: Sequence[int], moment: int) -> None:
+    """Copy spaces with their speakers, facts, episodes and vectors as they stood at a moment."""
+    for table, column in (("space", "id"), ("speaker", "space"), ("speaker_alias", "space")):
+        names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+        sql = f"SELECT {', '.join(names)} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
+        marks = ", ".join("?" * len(names))
+        rows = db.execute(sql, (json.dumps(spaces),)).fetchall()
+        target.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", rows)
+    target.execute("UPDATE space SET n_episodes = 0, n_active = 0, n_terms = 0; DELETE FROM stale")
+    target.execute("PRAGMA defer_foreign_keys = ON")
+    for space in spaces:
+        for source in ("episode", "profile_fact"):
+            for row, image in _images_at(db, source, space, moment):
+                values = {name: image.get(name) for name in _COLUMNS[source]} | {_KEYS[source]: row, "space": space}
+                if source == "episode":
+                    values |= {"id": image["id"]}
+                names = list(values)
+                marks = ", ".join(f":{name}" for name in names)
+                target.execute(f"INSERT INTO {source} ({', '.join(names)}) VALUES ({marks})", values)
+                if source == "episode" and image["tags"]:
+                    _set_tags(target, row, {_fold_tag(tag): tag for tag in image["tags"]})
+    target.execute("UPDATE episode SET superseded_by = NULL WHERE superseded_by NOT IN (SELECT key FROM episode)")
+    target.execute("DELETE FROM revision")
+    names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info('embedder')")]
+    rows = db.execute(f"SELECT {', '.join(names)} FROM embedder WHERE state = 'current'").fetchall()
+    target.executemany(f"INSERT INTO embedder VALUES ({', '.join('?' * len(names))})", rows)
+    _copy_vectors(db, target)
+
+
+def _images_at(db: apsw.Connection, source: str, space: int, moment: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every row of a space as it was at a moment, in the order of keys."""
+    key, since = _KEYS[source], "stored_us" if source == "episode" else "coalesce(stored_us, created_us)"
+    changed = "SELECT row FROM revision WHERE source = ? AND space = ? AND ended_us > ?"
+    rows = {row for (row,) in db.execute(changed, (source, space, moment))}
+    sql = f"SELECT {key} FROM {source} WHERE space = ? AND {since} <= ?"
+    for row in sorted(rows | {row for (row,) in db.execute(sql, (space, moment))}):
+        image = _image_at(db, source, row, moment) if row in rows else _row_image(db, source, row)
+        if image is not None:
+            yield row, image
+
+
+def _copy_vectors(db: apsw.Connection, target: apsw.Connection) -> None:
+    """Vectors of what has the same text now as it had then."""
+    offset = target.execute("SELECT slot << 62 FROM embedder").get
+    if offset is None:
+        return
+    for key, content in target.execute("SELECT key, content FROM episode").fetchall():
+        sql = "SELECT v.vector FROM episode_vector v JOIN episode e ON e.key = ?1 WHERE v.key = ?1 | ?2 AND e.content = ?3"
+        if vector := db.execute(sql, (key, offset, content)).get:
+            target.execute("INSERT INTO episode_vector (key, vector) VALUES (?, ?)", (key | offset, vector))
+
+
+# ------------------------------------------------------------------------------------------------ history
+
+# A revision is a row as it was until an operation (`audit`, at `ended_us`) changed it; 'absent' says there was none.
+_COLUMNS = {
+    "episode": (
+        *("speaker", "content", "importance", "source", "status", "created_us", "stored_us", "event_us", "valid_from_us"),
+        *("valid_until_us", "source_ref", "claim_type", "superseded_by", "pinned", "document", "extra", "version"),
+    ),
+    "profile_fact": (
+        *("speaker", "field", "slot", "value", "status", "reason", "confidence", "created_us", "ended_us", "stored_us"),
+    ),
+    "candidate": ("status", "payload", "updated_us", "result"),
+}
+_KEYS = {"episode": "key", "profile_fact": "id", "candidate": "key"}
+
+
+def _row_image(db: apsw.Connection, source: str, row: int) -> dict[str, Any] | None:
+    """A row as it is now, in the form of a revision's image; None if there is none."""
+    columns = (*(("id",) if source == "episode" else ()), *_COLUMNS[source])
+    values = db.execute(f"SELECT {', '.join(columns)} FROM {source} WHERE {_KEYS[source]} = ?", (row,)).fetchone()
+    if values is None:
+        return None
+    image = dict(zip(columns, values, strict=True))
+    if source == "episode":
+        image["tags"] = [tag for (tag,) in db.execute("SELECT tag FROM episode_tag WHERE key = ? ORDER BY folded", (row,))]
+    return image
+
+
+def _load_image(text: str) -> dict[str, Any] | None:
+    image = json.loads(text)
+    if image.pop("change") == "absent":
+        return None
+    for name in ("tags", "lineage"):
+        if isinstance(image.get(name), str):  # as files of schema version 1 hold it
+            image[name] = json.loads(image[name])
+    return dict(image)
+
+
+def _image_at(db: apsw.Connection, source: str, row: int, moment: int) -> dict[str, Any] | None:
+    """A row as it was at a moment; None if it was not there."""
+    sql = "SELECT image FROM revision WHERE source = ? AND row = ? AND ended_us > ? ORDER BY id LIMIT 1"
+    text = db.execute(sql, (source, row, moment)).get
+    image = _load_image(text) if text is not None else _row_image(db, source, row)
+    return image if image and _since(image) <= moment else None
+
+
+def _since(image: Mapping[str, Any]) -> int:
+    stored = image.get("stored_us")
+    return int(image["created_us"] if stored is None else stored)
+
+
+def _image_episode(db: apsw.Connection, key: int, image: Mapping[str, Any]) -> Episode:
+    speaker = db.execute("SELECT sender_id, name FROM speaker WHERE id = ?", (image["speaker"],)).fetchone() or (None, None)
+    successor = ""
+    if image["superseded_by"] is not None:
+        gone = "SELECT image ->> 'id' FROM revision WHERE source = 'episode' AND row = ?1"
+        successor = (
+            db.execute(f"SELECT id FROM episode WHERE key = ?1 UNION ALL {gone} LIMIT 1", (image["superseded_by"],)).get or ""
+        )
+    names = (
+        "importance",
+        "source",
+        "status",
+        "created_us",
+        "event_us",
+        "valid_from_us",
+        "valid_until_us",
+        "source_ref",
+        "claim_type",
+    )
+    head = (image["id"], image["content"], *speaker, json.dumps(image["tags"]))
+    return _load_episode((*head, *(image[name] for name in names), successor, image["pinned"], image["version"], key))
+
+
+def _versions(db: apsw.Connection, key: int) -> list[Version]:
+    sql = """
+        SELECT r.image, r.ended_us, a.id, a.operation FROM revision r LEFT JOIN audit a ON a.key = r.audit
+        WHERE r.source = 'episode' AND r.row = ? ORDER BY r.id"""
+    rows: list[Any] = [(_load_image(image), *rest) for image, *rest in db.execute(sql, (key,)).fetchall()]
+    rows.append((_row_image(db, "episode", key), None, "", ""))
+    found, since = [], None
+    for image, ended, audit, operation in rows:
+        if image is not None and ended != since:  # one operation may touch a row twice
+            start = to_iso(_since(image) if since is None else since)
+            until = to_iso(ended) if ended is not None else ""
+            found.append(Version(_image_episode(db, key, image), start, until, audit or "", operation or ""))
+        since = ended
+    return found
+
+
+def _differences(db: apsw.Connection, source: str, space: int, first: int, last: int) -> Iterator[Difference]:
+    span = (space << SPACE_BITS, (space << SPACE_BITS) + 0xFFFFFFFF)
+    made = "SELECT key FROM episode WHERE key BETWEEN :lo AND :hi AND +stored_us > :first AND stored_us <= :last"
+    if source == "profile_fact":
+        made = "SELECT id FROM profile_fact WHERE space = :space AND coalesce(stored_us, created_us) BETWEEN :first + 1 AND :last"
+    sql = f"{made} UNION SELECT row FROM revision WHERE source = :source AND space = :space AND ended_us > :first ORDER BY 1"
+    values = {"lo": span[0], "hi": span[1], "space": space, "source": source, "first": first, "last": last}
+    for row in [row for (row,) in db.execute(sql, values)]:
+        before, after = (_image_at(db, source, row, moment) for moment in (first, last))
+        views = [_image_view(db, source, row, image) if image else {} for image in (before, after)]
+        names = [name for name in {**views[0], **views[1]} if views[0].get(name) != views[1].get(name)]
+        if names:
+            change = "added" if not before else "removed" if not after else "changed"
+            one, other = ({name: view[name] for name in names if name in view} for view in views)
+            id = (before or after or {}).get("id", f"fact:{row}")
+            yield Difference("episode" if source == "episode" else "fact", id, change, one, other)
+
+
+def _image_view(db: apsw.Connection, source: str, row: int, image: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person compares of a row."""
+    if source == "episode":
+        return _image_episode(db, row, image).to_json()
+    sender = db.execute("SELECT sender_id FROM speaker WHERE id = ?", (image["speaker"],)).get
+    names = ("field", "slot", "value", "status", "reason")
+    return {"subject": f"speaker:{sender}" if sender else "session", **{name: image[name] for name in names}}
+
+
+def _undo(db: apsw.Connection, entry: _Entry) -> dict[str, int]:
+    """Put the rows of an operation back, last change first; return how many of what."""
+    revisions = db.execute("SELECT id, source, row, image FROM revision WHERE audit = ? ORDER BY id DESC", (entry.key,)).fetchall()
+    made = entry.made(db)
+    if not revisions and not made:
+        raise Conflict(f"{entry.operation} {entry.id} changed nothing that can be put back; nothing was written")
+    touched = {(source, row) for _, source, row, _ in revisions} | set(made)
+    for source, row in sorted(touched):
+        _refuse_touched(db, entry, source, row, (source, row) in made)
+    db.execute("PRAGMA defer_foreign_keys = ON")  # rows come back one by one
+    for source, row in made:
+        db.execute(f"DELETE FROM {source} WHERE {_KEYS[source]} = ?", (row,))
+    first: dict[tuple[str, int], str] = {(source, row): image for _, source, row, image in revisions}
+    order = list(dict.fromkeys((source, row) for _, source, row, _ in revisions))
+    for place in order:  # the oldest image of each row is how it was before the operation
+        if place not in made:
+            _put_back(db, *place, _load_image(first[place]))
+    return {"deleted": len(made), "put_back": len([place for place in order if place not in made])}
+
+
+def _refuse_touched(db: apsw.Connection, entry: _Entry, source: str, row: int, made: bool) -> None:
+    """Refuse when a later operation changed the row and still holds. One that was undone, and its undo, do not count."""
+    sql = """
+        SELECT DISTINCT a.key, a.id, a.operation, a.detail ->> 'undone' FROM revision r JOIN audit a ON a.key = r.audit
+        WHERE r.source = ? AND r.row = ? AND r.id > coalesce((SELECT max(id) FROM revision WHERE source = r.source
+          AND row = r.row AND audit = ?), 0) AND a.key <> ?3 ORDER BY r.id DESC"""
+    later = db.execute(sql, (source, row, entry.key)).fetchall()
+    after, cancelled = {id for _, id, _, _ in later}, set()
+    for _, id, operation, undone in later:
+        if undone == entry.id and id not in cancelled:
+            raise Conflict(f"{entry.operation} {entry.id} was undone by {id} already; nothing was written")
+        if id in cancelled or (undone in after):
+            cancelled |= {undone}
+            continue
+        raise Conflict(f"{operation} {id} changed the same later; undo that first. Nothing was written")
+    if made and not db.execute(f"SELECT 1 FROM {source} WHERE {_KEYS[source]} = ?", (row,)).get:
+        raise Conflict(f"what {entry.operation} {entry.id} stored is no longer there; nothing was written")
+
+
+def _put_back(db: apsw.Connection, source: str, row: int, image: dict[str, Any] | None) -> None:
+    """Give a row an earlier state; what has to be remembered of the present one the triggers keep."""
+    key = _KEYS[source]
+    current = db.execute(f"SELECT 1 FROM {source} WHERE {key} = ?", (row,)).get
+    if image is None:
+        db.execute(f"DELETE FROM {source} WHERE {key} = ?", (row,))
+        return
+    values = {name: image.get(name) for name in _COLUMNS[source]}
+    if source == "episode":
+        folded = {_fold_tag(tag): tag for tag in image["tags"]}
+        values["is_update"] = int(not UPDATE_TAGS.isdisjoint(folded))
+        values["content_hash"] = _content_hash(image["content"], image["valid_from_us"], image["valid_until_us"])
+        values["version"] = int(image["version"]) + 1  # nobody who saw the state between may take it for that
+        if current:
+            values["version"] = db.execute("SELECT version + 1 FROM episode WHERE key = ?", (row,)).get
+            db.execute("UPDATE episode SET superseded_by = NULL WHERE key = ? AND superseded_by IS NOT NULL", (row,))
+    if current:
+        db.execute(
+            f"UPDATE {source} SET {', '.join(f'{name} = :{name}' for name in values)} WHERE {key} = :row", {**values, "row": row}
+        )
+    else:
+        space = row >> SPACE_BITS if source == "episode" else image.get("space")
+        values |= {key: row, "space": space} | ({"id": image["id"]} if source == "episode" else {})
+        db.execute(f"INSERT INTO {source} ({', '.join(values)}) VALUES ({', '.join(f':{name}' for name in values)})", values)
+        sql = 'INSERT INTO revision (space, source, row, image) VALUES (?, ?, ?, \'{"change":"absent"}\')'
+        db.execute(sql, (values["space"], source, row))
+    if source == "episode":
+        _set_tags(db, row, folded)
+        for source_key, digest in image.get("lineage") or ():
+            sql = "INSERT OR IGNORE INTO lineage (summary, source, source_hash) VALUES (?, ?, ?)"
+            db.execute(sql, (row, source_key, bytes.fromhex(digest)))
 
 
 # ------------------------------------------------------------------------------------------------ ranking
@@ -2522,6 +3157,179 @@ def _json_terms(terms: Sequence[ltm_text.Term]) -> str:
     return json.dumps([[term.text, term.prior, "*" if term.prefix else ""] for term in terms])
 
 
+# --------------------------------------------------------------------------------------------------- audit
+
+
+class _Entry(NamedTuple):
+    """An audit row as undo needs it."""
+
+    key: int
+    id: str
+    operation: str
+    target_type: str
+    target_id: str
+    detail: dict[str, Any]
+
+    def made(self, db: apsw.Connection) -> list[tuple[str, int]]:
+        """Rows that the operation stored, last first. remember notes only when it stored none."""
+        spans = self.detail.get("made", {})
+        made = [(table, key) for table, runs in spans.items() for first, last in runs for key in range(first, last + 1)]
+        if self.operation == "remember" and not self.detail.get("found"):
+            sql = """
+                SELECT key FROM episode WHERE id = ?1
+                UNION SELECT row FROM revision WHERE source = 'episode' AND image ->> 'id' = ?1 LIMIT 1"""
+            made += [("episode", key) for (key,) in db.execute(sql, (self.target_id,))]
+        return made[::-1]
+
+
+class Audit:
+    """The audit desk of a chat: who did what through what. One chain of hashes; nothing in it is ever changed."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    @staticmethod
+    def _span(session: int) -> tuple[int, int]:
+        return session << SPACE_BITS, (session << SPACE_BITS) + 0xFFFFFFFF
+
+    def _find(self, db: apsw.Connection, id: object) -> _Entry | None:
+        session = self._space._find_space(db, "session")
+        if not isinstance(id, str) or not session:
+            return None
+        sql = "SELECT key, id, operation, target_type, target_id, detail FROM audit"
+        sql += " WHERE key BETWEEN ? AND ? AND id = ? ORDER BY key DESC"
+        row = db.execute(sql + " LIMIT 1", (*self._span(session), ltm_text.storable(id)[0])).fetchone()
+        return _Entry(*row[:-1], detail=json.loads(row[-1] or "{}")) if row else None
+
+    def list(self, *, limit: int = 20, cursor: str = "", operation: str | None = None, target: str | None = None) -> AuditPage:
+        """Entries, newest first, `limit` (1 to 500) a page; of one operation or one target id if given."""
+        limit = _clamp(limit, RECALL_LIMIT, "limit")
+        with self._space._memory._file.read() as db:
+            session = self._space._find_space(db, "session")
+            first, last = self._span(session)
+            before = first + _sequence(cursor) if cursor else last + 1
+            chosen = (first + 1, before - 1, operation, target)
+            condition = "key BETWEEN ? AND ? AND (?3 IS NULL OR operation = ?3) AND (?4 IS NULL OR target_id = ?4)"
+            sql = f"SELECT {_AUDIT} FROM audit WHERE {condition} ORDER BY key DESC LIMIT ?"
+            rows = db.execute(sql, (*chosen, limit + 1)).fetchall() if session else []
+            if operation is None and target is None:  # the chain has no gaps: counting is subtraction
+                ends = db.execute("SELECT min(key), max(key) FROM audit WHERE key BETWEEN ? AND ?", (first, last)).fetchone()
+                total = ends[1] - ends[0] + 1 if session and ends[0] else 0
+            else:
+                total = db.execute(f"SELECT count(*) FROM audit WHERE {condition}", (first + 1, last, operation, target)).get
+            entries = tuple(self._load(db, session, row) for row in rows[:limit])
+        return AuditPage(entries, total, str(rows[limit - 1][0] - first) if len(rows) > limit else "")
+
+    def get(self, id: str) -> AuditEntry:
+        """The entry of an id. Raises NotFound."""
+        with self._space._memory._file.read() as db:
+            entry = self._find(db, id)
+            if entry is None:
+                raise NotFound(f"no audit entry {_short(id)} in this space")
+            row = db.execute(f"SELECT {_AUDIT} FROM audit WHERE key = ?", (entry.key,)).fetchone()
+            return self._load(db, self._space._find_space(db, "session"), row)
+
+    def export(self) -> Iterator[AuditEntry]:
+        """Every entry that is kept, oldest first, read in pages of 500. That it was exported is the next entry."""
+        key = 0
+        while True:
+            with self._space._memory._file.read() as db:
+                session = self._space._find_space(db, "session")
+                first, last = self._span(session)
+                sql = f"SELECT {_AUDIT} FROM audit WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 500"
+                rows = db.execute(sql, (max(key, first) + 1, last)).fetchall() if session else []
+                entries = [self._load(db, session, row) for row in rows]
+            if not entries:
+                return
+            yield from entries
+            key = rows[-1][0]
+
+    def head(self) -> str:
+        """Sequence and hash of the newest entry, 'N:hex', to be kept elsewhere; '' when there is none. See `verify`."""
+        with self._space._memory._file.read() as db:
+            first, last = self._span(self._space._find_space(db, "session"))
+            sql = "SELECT key, hash FROM audit WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
+            row = db.execute(sql, (first + 1, last)).fetchone() if first else None
+        return f"{row[0] - first}:{row[1].hex()}" if row else ""
+
+    def verify(self, head: str = "") -> Sequence[str]:
+        """Recompute the chain of this chat and return what does not fit, in words: [] says that no kept entry was changed,
+        removed or moved. With a `head` printed earlier, nor was the chain cut or written anew since."""
+        sequence, _, digest = head.partition(":")
+        if head and not (sequence.isdecimal() and re.fullmatch("[0-9a-f]{64}", digest)):
+            raise InvalidInput(f"{_short(head)} is not a head as audit head prints it")
+        with self._space._memory._file.read() as db:
+            session = self._space._find_space(db, "session")
+            found = _check_audit(db, session) if session else []
+            if head:
+                key = (session << SPACE_BITS) + int(sequence)
+                segment = "SELECT last_hash FROM audit_segment WHERE last_key = ?1 UNION ALL SELECT hash FROM audit WHERE key = ?1"
+                stored = db.execute(segment, (key,)).get
+                closed = "SELECT 1 FROM audit_segment WHERE space = ? AND ? BETWEEN first_key AND last_key"
+                if stored is None and not db.execute(closed, (session, key)).get:
+                    found.append(f"entry {sequence}, whose hash was kept, is gone")
+                elif stored is not None and stored.hex() != digest:
+                    found.append(f"entry {sequence} has another hash than was kept: the chain was written anew")
+        return found
+
+    def close(self, before: str | datetime) -> Changed:
+        """Let go of entries older than a moment, with the history they own. The hash of the last stays and the chain goes
+        on from it. Export them first: what they did can no longer be undone or looked back on. The newest entry stays."""
+        moment = to_us(before, "before", zone_required=False)
+
+        def work(change: _Change) -> dict[str, Any]:
+            first, last = self._span(change.session)
+            sql = "SELECT key, hash FROM audit WHERE key BETWEEN ? AND ? AND at_us < ? ORDER BY key DESC LIMIT 1"
+            newest = change.db.execute("SELECT max(key) FROM audit WHERE key BETWEEN ? AND ?", (first, last)).get
+            end = change.db.execute(sql, (first, (newest or 1) - 1, moment)).fetchone()
+            start = change.db.execute("SELECT min(key) FROM audit WHERE key BETWEEN ? AND ?", (first, last)).get
+            if end is None:
+                return {"id": "", "outcome": "unchanged"}
+            row = (change.session, start, end[0], end[1], change.now_us)
+            change.db.execute("INSERT INTO audit_segment VALUES (?, ?, ?, ?, ?)", row)
+            change.db.execute("DELETE FROM revision WHERE audit BETWEEN ? AND ?", (start, end[0]))
+            change.db.execute("DELETE FROM audit WHERE key BETWEEN ? AND ?", (start, end[0]))
+            closed = end[0] - start + 1
+            done = change.record("audit", f"{start - first}-{end[0] - first}", f"{closed} entries closed", last_hash=end[1].hex())
+            return {**done, "counts": {"closed": closed}}
+
+        return self._space._changed("audit_close", work, None, None)
+
+    def note_export(self, operation: str, target_type: str, **counts: int) -> dict[str, Any]:
+        """Record that something was read out whole."""
+        work: Callable[[_Change], dict[str, Any]] = lambda change: change.record(target_type, "", "", **counts)  # noqa: E731
+        return self._space._change(operation, work, None, None)[0]
+
+    def _load(self, db: apsw.Connection, session: int, row: Sequence[Any]) -> AuditEntry:
+        _, id, at, operation, target_type, target_id, via, text = row
+        detail = json.loads(text or "{}")
+        actor = detail.pop("actor_id", "")
+        name = db.execute("SELECT name FROM speaker WHERE space = ? AND sender_id = ?", (session, actor)).get if actor else ""
+        target = self._target(db, target_type, target_id)
+        summary, query = detail.pop("summary", ""), detail.pop("query_id", "")
+        head = (id, operation, target_type, target, summary, to_iso(at), via, actor)
+        return AuditEntry(*head, name or "", query, detail, text is None)
+
+    def _target(self, db: apsw.Connection, target_type: str, target_id: str) -> str:
+        """Profiles are named by session key and sender; the row keeps a number, so that erasing the sender leaves no trace."""
+        if not target_type.endswith("_profile"):
+            return target_id
+        key = self._space.scope.session_key
+        if not target_id.startswith("speaker:"):
+            return key
+        sender = db.execute("SELECT sender_id FROM speaker WHERE id = ?", (target_id.partition(":")[2],)).get
+        return f"{key}:{'(erased)' if sender is None else sender}"
+
+
+_AUDIT = "key, id, at_us, operation, target_type, target_id, via, detail"
+
+
+def _sequence(cursor: str) -> int:
+    if not isinstance(cursor, str) or not re.fullmatch(r"\d{1,10}", cursor):
+        raise InvalidInput(f"{_short(cursor)} is not a cursor of an earlier page")
+    return int(cursor) & 0xFFFFFFFF
+
+
 # ----------------------------------------------------------------------------------------------- profiles
 
 
@@ -2535,8 +3343,10 @@ class Profiles:
     def __init__(self, space: Space) -> None:
         self._space = space
 
-    def get(self, subject: Literal["session", "speaker"] = "session") -> Profile:
-        """The profile as it is now; an empty one if nothing is known."""
+    def get(self, subject: Literal["session", "speaker"] = "session", *, as_of: str | datetime | None = None) -> Profile:
+        """The profile as it is now, or was at a moment; an empty one if nothing is known."""
+        if as_of is not None:
+            return self._space._past(as_of).profiles.get(subject)
         with self._space._memory._file.read() as db:
             found = self._subject(db, subject)
             return _load_profile(db, *found, self._space._memory._clock()) if found else Profile()
@@ -2574,20 +3384,21 @@ class Profiles:
         edit = _check_edit(field, action, value, fact_key, previous_value)
         self._speaker_named(subject)
 
-        def work(change: _Change) -> dict[str, int]:
+        def work(change: _Change) -> dict[str, Any]:
             speaker = change.speaker(change.session) if subject == "speaker" else None
-            ended, added = _apply_edit(change.db, (change.session, speaker), edit, change.now_us)
-            if ended or added:
-                summary = f"{action} {subject} {field} {edit.slot} {edit.value[:80]}"
-                target = self._space.scope.session_key + (f":{self._space.speaker.id}" if speaker and self._space.speaker else "")
-                metadata = {"field": field, "action": action, "target_scope": subject, "fact_key": edit.slot}
-                change.record(f"{subject}_profile", target, summary, **metadata, has_previous_value=bool(edit.previous))
-            return {"ended": ended, "added": added}
+            ended, made = _apply_edit(change.db, (change.session, speaker), edit, change.now_us)
+            done: dict[str, Any] = {"ended": ended, "added": int(bool(made))}
+            if ended or made:
+                summary = " ".join(filter(None, (action, subject, field, edit.slot, edit.value[:80])))
+                metadata: dict[str, Any] = {"field": field, "action": action, "target_scope": subject, "fact_key": edit.slot}
+                metadata |= {"made": {"profile_fact": made}, "has_previous_value": bool(edit.previous)}
+                done |= change.record(f"{subject}_profile", f"speaker:{speaker}" if speaker else "session", summary, **metadata)
+            return done
 
         request = [subject, *edit, self._space.speaker.id if subject == "speaker" and self._space.speaker else None]
         result, repeated = self._space._change("update_profile", work, operation_key, request)
-        outcome = "repeated" if repeated else "changed" if any(result.values()) else "unchanged"
-        return ProfileChange(self.get(subject), result["ended"], result["added"], outcome)
+        outcome = "repeated" if repeated else result.get("outcome", "unchanged")
+        return ProfileChange(self.get(subject), result["ended"], result["added"], outcome, result.get("audit_id", ""))
 
     def _speaker_named(self, subject: str) -> None:
         if subject not in ("session", "speaker"):
@@ -2630,8 +3441,8 @@ def _check_edit(field: str, action: str, value: str, fact_key: str, previous_val
     return _Edit(field, action, value, slot, _text(previous_value, "previous_value", VALUE_CHARS).strip())
 
 
-def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit, now_us: int) -> tuple[int, int]:
-    """End the facts that an edit replaces or removes and begin its own; return how many of each."""
+def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit, now_us: int) -> tuple[int, list[int]]:
+    """End the facts that an edit replaces or removes and begin its own; return how many ended, and the new rows."""
     sql = (
         "SELECT id, slot, value FROM profile_fact WHERE space = ? AND coalesce(speaker, 0) = ? AND field = ? AND status = 'current'"
     )
@@ -2640,23 +3451,24 @@ def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit,
     # The same value in the same place is no change.
     resets = edit.action == "set" and edit.field != "name" and not edit.slot
     if begins and not resets and any((slot, value) == (edit.slot, edit.value) for _, slot, value in current):
-        return 0, 0
+        return 0, []
     ends = _ending(edit, current)
     for id, reason in ends.items():
         status = "removed" if reason in ("explicit_remove", "freeform_remove") else "superseded"
         db.execute("UPDATE profile_fact SET status = ?, reason = ?, ended_us = ? WHERE id = ?", (status, reason, now_us, id))
     if not begins:
-        return len(ends), 0
+        return len(ends), []
     insert = (
         "INSERT INTO profile_fact (space, speaker, field, slot, value, status, reason, created_us, ended_us)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
     )
+    made = []
     place = (*owner, edit.field, edit.slot)
     in_slot = any(slot == edit.slot for _, slot, _ in current)
     if edit.slot and edit.previous and edit.previous != edit.value and not in_slot:
-        db.execute(insert, (*place, edit.previous, "superseded", "provided_previous_value", now_us, now_us))
-    db.execute(insert, (*place, edit.value, "current", "", now_us, None))
-    return len(ends), 1
+        made.append(db.execute(insert, (*place, edit.previous, "superseded", "provided_previous_value", now_us, now_us)).get)
+    made.append(db.execute(insert, (*place, edit.value, "current", "", now_us, None)).get)
+    return len(ends), made
 
 
 def _ending(edit: _Edit, current: Sequence[tuple[int, str, str]]) -> dict[int, str]:
