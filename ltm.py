@@ -2864,7 +2864,8 @@ def _image_view(db: apsw.Connection, source: str, row: int, image: Mapping[str, 
 
 def _undo(db: apsw.Connection, entry: _Entry) -> dict[str, int]:
     """Put the rows of an operation back, last change first; return how many of what."""
-    revisions = db.execute("SELECT id, source, row, image FROM revision WHERE audit = ? ORDER BY id DESC", (entry.key,)).fetchall()
+    sql = "SELECT space, source, row, image FROM revision WHERE audit = ? ORDER BY id DESC"
+    revisions = db.execute(sql, (entry.key,)).fetchall()
     made = entry.made(db)
     if not revisions and not made:
         raise Conflict(f"{entry.operation} {entry.id} changed nothing that can be put back; nothing was written")
@@ -2874,12 +2875,11 @@ def _undo(db: apsw.Connection, entry: _Entry) -> dict[str, int]:
     db.execute("PRAGMA defer_foreign_keys = ON")  # rows come back one by one
     for source, row in made:
         db.execute(f"DELETE FROM {source} WHERE {_KEYS[source]} = ?", (row,))
-    first: dict[tuple[str, int], str] = {(source, row): image for _, source, row, image in revisions}
-    order = list(dict.fromkeys((source, row) for _, source, row, _ in revisions))
-    for place in order:  # the oldest image of each row is how it was before the operation
-        if place not in made:
-            _put_back(db, *place, _load_image(first[place]))
-    return {"deleted": len(made), "put_back": len([place for place in order if place not in made])}
+    # The oldest image of each row is how it was before the operation.
+    first = {(source, row): (space, image) for space, source, row, image in revisions if (source, row) not in made}
+    for (source, row), (space, image) in first.items():
+        _put_back(db, space, source, row, _load_image(image))
+    return {"deleted": len(made), "put_back": len(first)}
 
 
 def _refuse_touched(db: apsw.Connection, entry: _Entry, source: str, row: int, made: bool) -> None:
@@ -2901,7 +2901,7 @@ def _refuse_touched(db: apsw.Connection, entry: _Entry, source: str, row: int, m
         raise Conflict(f"what {entry.operation} {entry.id} stored is no longer there; nothing was written")
 
 
-def _put_back(db: apsw.Connection, source: str, row: int, image: dict[str, Any] | None) -> None:
+def _put_back(db: apsw.Connection, space: int, source: str, row: int, image: dict[str, Any] | None) -> None:
     """Give a row an earlier state; what has to be remembered of the present one the triggers keep."""
     key = _KEYS[source]
     current = db.execute(f"SELECT 1 FROM {source} WHERE {key} = ?", (row,)).get
@@ -2922,11 +2922,10 @@ def _put_back(db: apsw.Connection, source: str, row: int, image: dict[str, Any] 
             f"UPDATE {source} SET {', '.join(f'{name} = :{name}' for name in values)} WHERE {key} = :row", {**values, "row": row}
         )
     else:
-        space = row >> SPACE_BITS if source == "episode" else image.get("space")
         values |= {key: row, "space": space} | ({"id": image["id"]} if source == "episode" else {})
         db.execute(f"INSERT INTO {source} ({', '.join(values)}) VALUES ({', '.join(f':{name}' for name in values)})", values)
         sql = 'INSERT INTO revision (space, source, row, image) VALUES (?, ?, ?, \'{"change":"absent"}\')'
-        db.execute(sql, (values["space"], source, row))
+        db.execute(sql, (space, source, row))
     if source == "episode":
         _set_tags(db, row, folded)
         for source_key, digest in image.get("lineage") or ():
@@ -3199,7 +3198,10 @@ class Audit:
         sql = "SELECT key, id, operation, target_type, target_id, detail FROM audit"
         sql += " WHERE key BETWEEN ? AND ? AND id = ? ORDER BY key DESC"
         row = db.execute(sql + " LIMIT 1", (*self._span(session), ltm_text.storable(id)[0])).fetchone()
-        return _Entry(*row[:-1], detail=json.loads(row[-1] or "{}")) if row else None
+        if row is None:
+            return None
+        key, id, operation, target_type, target_id, detail = row
+        return _Entry(key, id, operation, target_type, target_id, json.loads(detail or "{}"))
 
     def list(self, *, limit: int = 20, cursor: str = "", operation: str | None = None, target: str | None = None) -> AuditPage:
         """Entries, newest first, `limit` (1 to 500) a page; of one operation or one target id if given."""
@@ -3459,8 +3461,8 @@ def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit,
     if not begins:
         return len(ends), []
     insert = (
-        "INSERT INTO profile_fact (space, speaker, field, slot, value, status, reason, created_us, ended_us)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
+        f"INSERT INTO profile_fact (id, space, speaker, field, slot, value, status, reason, created_us, ended_us)"
+        f" VALUES ({_NEXT_FACT}, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
     )
     made = []
     place = (*owner, edit.field, edit.slot)
@@ -3469,6 +3471,13 @@ def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit,
         made.append(db.execute(insert, (*place, edit.previous, "superseded", "provided_previous_value", now_us, now_us)).get)
     made.append(db.execute(insert, (*place, edit.value, "current", "", now_us, None)).get)
     return len(ends), made
+
+
+# Never one that a fact of the history had.
+_NEXT_FACT = (
+    "(SELECT 1 + max(coalesce((SELECT max(id) FROM profile_fact), 0),"
+    " coalesce((SELECT max(row) FROM revision WHERE source = 'profile_fact'), 0)))"
+)
 
 
 def _ending(edit: _Edit, current: Sequence[tuple[int, str, str]]) -> dict[int, str]:
