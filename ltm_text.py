@@ -359,11 +359,11 @@ _LABELS = (
         "code",
         "code",
         r"(?:verification|security|recovery|backup|confirmation|auth|authentication|authorization|login|access|activation|reset"
-        r"|2fa|mfa|sms|door|gate|entry|alarm|unlock)[\s_-]?codes?",
+        r"|2fa|mfa|sms|door|gate|safe|lock|garage|entry|alarm|unlock)[\s_-]?codes?",
         "验证码|校验码|动态码|恢复码|授权码|提取码|激活码|备用码|确认码|门禁码|安全码",
     ),
-    _Label("password", "word", r"pass[\s_-]?(?:word|code|phrase)s?|passwd|pwd", "密码|口令"),
-    _Label("password", "strict", r"pass|pw"),
+    _Label("password", "word", r"pass[\s_-]?(?:word|code|phrase)s?|passwd|pwd|pw", "密码|口令"),
+    _Label("password", "strict", r"pass"),
     _Label("PIN", "digits", r"pin(?:[\s_-]?(?:code|number))?"),
     _Label("private key", "mixed", r"private[\s_-]?keys?", "私钥|私有密钥"),
     _Label(
@@ -381,7 +381,7 @@ _LABELS = (
         "identity number",
         "number",
         r"ssn|social security(?: number)?|passport(?: (?:number|no))?|national id(?: number)?|id(?: card)? number",
-        "身份证号?码?|护照号码?|社保号",
+        "身份证号?码?|护照(?:号码?)?|社保卡?号",
     ),
 )
 # A label is a whole word; "_" and a capital inside camelCase bound one too: DB_PASSWORD, userPassword.
@@ -401,7 +401,7 @@ _LINK = re.compile(
     r"(?P<link>:=|[=-]>|[:=]|[-\u2013\u2014](?=\s)|[?]\s?it(?:['’]s|\sis)\b|(?:is|was|will be|used to be|to|as)\b(?:\s(?:now"
     r"|currently|still|set to))?:?"
     r"|(?:已经?|现在|就|都|还|重新|被){0,2}(?:是|为|即|改[成为]|设置?[成为]|[换变]成|更[改新]为|重置为|叫)了?:?)?"
-    rf"\s{{0,4}}(?P<open>['\"`“‘「『《(<\[]{{0,3}})(?P<value>[^\s{_HAN}、。“”‘’「」『』《》…]{{1,80}})?",
+    rf"\s{{0,4}}(?P<open>['\"`“‘「『《【(<\[]{{0,3}})(?P<value>[^\s{_HAN}、。“”‘’「」『』《》【】…]{{1,80}})?",
     re.IGNORECASE,
 )
 _HAN_VALUE = re.compile(
@@ -432,10 +432,11 @@ _NOT_A_PASSWORD = re.compile(
     re.IGNORECASE,
 )
 _SAID_BEFORE = re.compile(
-    r"([!-~]{4,64})(?:\s(?:is|was)\s(?:my|our|your|his|her|the|their)(?:\s[\w'-]{1,20}){0,3}[\s]"
+    r"(?:\s(?:is|was)\s(?:my|our|your|his|her|the|their)(?:\s[\w'-]{1,20}){0,3}[\s]"
     rf"|\s?(?:就?是|为)(?:[我你您他她咱本]|[{_HAN}]{{2}}的)[{_HAN}\w]{{0,8}}\s?)$",
     re.IGNORECASE,
 )
+_NOT_ASCII_WORD = re.compile("[^!-~]")
 _SHAPES = (
     ("private key", re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY")),
     (
@@ -451,9 +452,10 @@ _SHAPES = (
         re.compile(
             r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{16}|github_pat_\w{16}|glpat-[\w-]{16}|xox[abeprs]-[\w-]{10}"
             r"|npm_[A-Za-z0-9]{20}"
-            r"|hf_[A-Za-z0-9]{20}|pypi-[\w-]{20}|\d{8,10}:[\w-]{35}|eyJ[\w-]{8,4000}\.[\w-]{8}"
+            r"|hf_[A-Za-z0-9]{20}|pypi-[\w-]{20}|\d{8,10}:[\w-]{35}|(?<![\w-])eyJ[\w-]{8,2000}\.[\w-]{8}"
             r"|(?:[Bb]earer|BEARER)\s{1,3}(?=[A-Za-z._~+/-]{0,40}\d)[\w.~+/-]{8}|[Aa]uthorization\s?:\s?(?:Basic|Bearer"
-            r"|Token)\s[\w.~+/=-]{6})"
+            r"|Token)\s[\w.~+/=-]{6})",
+            re.ASCII,
         ),
     ),
     ("URL with a password", re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://[^\s/@:]{0,64}:[^\s/@]{1,128}@")),
@@ -525,7 +527,10 @@ def _has_value(text: str, label: re.Match[str], shape: str) -> bool:
     if not _CLAUSE_END.match(rest):
         return False
     before = _SAID_BEFORE.search(text[max(0, label.start() - 120) : label.start()])
-    return bool(before and any(c.isdigit() for c in before[1]))
+    if before is None:
+        return False
+    said = _NOT_ASCII_WORD.split(before.string[: before.start()])[-1]  # "hunter2 is my password"
+    return len(said) >= 4 and any(map(str.isdigit, said))
 
 
 def _looks_like_value(found: re.Match[str], shape: str, tail: str, label: str) -> bool:
