@@ -225,6 +225,8 @@ def test_a_message_said_twice_states_everything_twice(text: str) -> None:
         "is my a b password ",
         "4111 ",
         "bearer ",
+        "pass?",
+        "eyJ密码",
         "(",
     ],
 )
