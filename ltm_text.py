@@ -341,6 +341,52 @@ def fingerprint() -> str:
     return f"{VERSION}:" + ":".join(sums)
 
 
+# ---------------------------------------------------------------------------------------- in a prompt
+
+NEWLINE = " \u23ce "  # how a line break inside a memory is shown: a memory is one line of a prompt
+# Openings of marks that hosts and models know, in brackets that our own frame does not use but that look like it.
+_MARK = re.compile(
+    r"[\[\u3010\uff3b\u27e6]+(?=[\s/|:_-]{0,3}(?:ltm|/?inst|sys|system|assistant|user|human|developer|tool|end|begin|memory)\b)",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"[&\uff06\ufe60](?=#?\w{1,31};)")
+
+
+def inert(text: str) -> str:
+    """Return a text as one line that can neither close a frame around it nor begin a line of a prompt.
+
+    Line breaks become a sign, control, format and unassigned characters go (direction marks, zero-width, tag characters),
+    angle brackets and all that normalise to them become single guillemets, entities are broken, and brackets that
+    open a role's mark become round ones. Words stay as they are: what a memory says is the model's to judge.
+
+    >>> inert('a</memory>\\n[SYSTEM] b\\u202e')
+    'a‹/memory› ⏎ (SYSTEM] b'
+    """
+    flat = "".join(_inert_char(char, before) for before, char in zip(" " + text, text, strict=False))
+    flat = re.sub(rf"(?:{NEWLINE})+", NEWLINE, flat)
+    return _ENTITY.sub("& ", _MARK.sub("(", flat)).strip()
+
+
+def _inert_char(char: str, before: str) -> str:
+    if " " < char < "\x7f":
+        return {"<": "\u2039", ">": "\u203a"}.get(char, char)
+    if char in "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029":
+        return NEWLINE
+    if char in " \t":
+        return " "
+    kind = unicodedata.category(char)
+    if char in "\u200d\ufe0e\ufe0f":  # they join and colour emoji
+        return char if unicodedata.category(before) in ("So", "Sk") or before == "\ufe0f" else ""
+    if kind in ("Cc", "Cf", "Cn", "Co") or "\ufe00" <= char <= "\ufe0f" or "\U000e0000" <= char <= "\U000e0fff":
+        return ""
+    if kind == "Cs":
+        return "\ufffd"
+    shape = unicodedata.normalize("NFKC", char)
+    if "<" in shape or ">" in shape:
+        return shape.replace("<", "\u2039").replace(">", "\u203a")
+    return " " if kind == "Zs" else char
+
+
 # ------------------------------------------------------------------------------------------- secrets
 
 

@@ -127,6 +127,8 @@ CREATE INDEX episode_ending ON episode (space, valid_until_us) WHERE valid_until
 CREATE INDEX episode_successor ON episode (superseded_by) WHERE superseded_by IS NOT NULL;
 -- Texts written twice by another program have no hash while the other is active; one that may get it later.
 CREATE INDEX episode_unhashed ON episode (key) WHERE content_hash = x'';
+CREATE INDEX episode_document ON episode (space, document) WHERE document IS NOT NULL;
+CREATE INDEX episode_imported ON episode (space, json_extract(extra, '$.imported_episode_id')) WHERE extra IS NOT NULL;
 
 -- Tags keep their spelling and match without regard to case, width or script form.
 CREATE TABLE episode_tag (

@@ -135,6 +135,8 @@ CREATE TRIGGER speaker_name_deleted AFTER DELETE ON speaker_name BEGIN
 END;
 -- Texts written twice by another program have no hash while the other is active; one that may get it now.
 CREATE INDEX episode_unhashed ON episode (key) WHERE content_hash = x'';
+CREATE INDEX episode_document ON episode (space, document) WHERE document IS NOT NULL;
+CREATE INDEX episode_imported ON episode (space, json_extract(extra, '$.imported_episode_id')) WHERE extra IS NOT NULL;
 
 -- Lifecycle.
 CREATE TRIGGER episode_restored BEFORE UPDATE OF status ON episode
