@@ -1419,29 +1419,31 @@ class _Change:
         *,
         operation: Any = "",
         made: Any = None,
+        direct: Any = (),
         **metadata: Any,
     ) -> dict[str, Any]:
         """Append the audit entry of what was just changed, and tie the revisions made since the last one to it.
 
-        `made`: primary keys of new rows by table, for undo; an episode that is the target itself is left out. Empty
-        values are left out, and an episode's text is not repeated. Returns what `Changed` says of it.
+        `made`: primary keys of new rows by table, for undo; an episode that is the target itself is left out. `direct`: ids that
+        were deleted on purpose, beside the target; other summaries that went are `removed`. Empty values are left out, and an
+        episode's text is not repeated. Returns what `Changed` says of it.
         """
         speaker, at = self._space.speaker, self.now_us
         entry = {"space": self.session, "at_us": at, "operation": operation or self._operation, "via": self._space.via}
         entry |= {"target_type": target_type, "target_id": target_id}
         detail = {"summary": summary[:240], "actor_id": speaker.id if speaker else "", "query_id": self._space.query_id, **metadata}
-        detail |= {"made": _spans(made) if made else "", "removed": self._removed(target_id)}
+        detail |= {"made": _spans(made) if made else "", "removed": self._removed({target_id, *direct})}
         key, id = _append_audit(self.db, entry, detail)
         self.db.execute("UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL", (key, at))
         return {"id": target_id, "outcome": "changed", "audit_id": id, "removed": detail["removed"]}
 
-    def _removed(self, target: str) -> list[str]:
+    def _removed(self, direct: set[str]) -> list[str]:
         """Summaries that triggers took away with their sources."""
         sql = (
             "SELECT image ->> 'id' FROM revision WHERE audit IS NULL AND source = 'episode' AND image ->> 'change' = 'delete'"
-            " AND image ->> 'source' = 'consolidation' ORDER BY id"
+            " AND image ->> 'lineage' <> '[]' ORDER BY id"
         )
-        return [id for (id,) in self.db.execute(sql) if id != target]
+        return [id for (id,) in self.db.execute(sql) if id not in direct]
 
     def finish(self) -> None:
         """Bring the derived rows of everything touched up to date."""
@@ -2482,6 +2484,11 @@ class Space:
         self.profiles, self.audit, self.candidates = Profiles(self), Audit(self), Candidates(self)
         self.consolidation, self.transfer = Consolidation(self), Transfer(self)
 
+    @property
+    def memory(self) -> Memory:
+        """The file that this space is in."""
+        return self._memory
+
     def for_speaker(self, speaker: Speaker | None) -> Space:
         """The same scope with another speaker."""
         return self._memory.space(self.scope, speaker=speaker, via=self.via, query_id=self.query_id)
@@ -2797,7 +2804,8 @@ class Space:
             filters = {each.name: getattr(where, each.name) for each in fields(where)}
             filters = {name: value for name, value in filters.items() if value != getattr(Filter(), name)}
             ids = [id for _, id, _ in rows]
-            done = change.record("episode", "", f"{len(rows)} episodes deleted", deleted=len(rows), ids=ids, filters=filters)
+            words = f"{len(rows)} episodes deleted"
+            done = change.record("episode", "", words, deleted=len(rows), ids=ids, filters=filters, direct=ids)
             return {**done, "counts": dict(Counter(status for _, _, status in rows))}
 
         asked = [getattr(where, each.name) for each in fields(where)]
@@ -3878,7 +3886,8 @@ class Audit:
 
     def note_export(self, operation: str, target_type: str, **counts: int) -> dict[str, Any]:
         """Record that something was read out whole."""
-        work: Callable[[_Change], dict[str, Any]] = lambda change: change.record(target_type, "", "", **counts)  # noqa: E731
+        summary = ", ".join(f"{n} {what}" for what, n in counts.items())
+        work: Callable[[_Change], dict[str, Any]] = lambda change: change.record(target_type, "", summary, **counts)  # noqa: E731
         return self._space._change(operation, work, None, None)[0]
 
     def _load(self, db: apsw.Connection, session: int, row: Sequence[Any]) -> AuditEntry:
@@ -4779,11 +4788,13 @@ class Transfer:
         for kind in kinds:
             with contextlib.suppress(ReadOnly, Fenced):
                 operation, target = names[kind]
-                self._space.audit.note_export(operation, target, count=counts.get(kind, counts.get(target, 0)))
+                self._space.audit.note_export(operation, target, records=counts.get(kind, counts.get(target, 0)))
 
     def _sizes(self, db: apsw.Connection, kinds: Sequence[str], statuses: Sequence[str]) -> Iterator[int]:
         home, session = self._space._home(db), self._space._find_space(db, "session")
         span = (home << SPACE_BITS, (home << SPACE_BITS) + 0xFFFFFFFF, json.dumps(list(statuses)))
+        if "profiles" in kinds:
+            yield db.execute("SELECT count(DISTINCT coalesce(speaker, 0)) FROM profile_fact WHERE space = ?", (session,)).get
         if "episodes" in kinds:
             sql = "SELECT count(*) FROM episode WHERE key BETWEEN ? AND ? AND status IN (SELECT value FROM json_each(?))"
             yield db.execute(sql, span).get
@@ -4905,12 +4916,13 @@ class Transfer:
         name = _text(document, "document", REF_CHARS, empty=False)
 
         def work(change: _Change) -> dict[str, Any]:
-            sql = "DELETE FROM episode WHERE space = ? AND document = ?"
-            change.db.execute(sql, (change.home, name))
-            count = change.db.changes()
-            if not count:
+            sql = "SELECT id FROM episode WHERE space = ? AND document = ?"
+            ids = [id for (id,) in change.db.execute(sql, (change.home, name))]
+            if not ids:
                 return {"id": name, "outcome": "unchanged", "counts": {"deleted": 0}}
-            return {**change.record("document", name, f"{count} episodes deleted", deleted=count), "counts": {"deleted": count}}
+            change.db.execute("DELETE FROM episode WHERE space = ? AND document = ?", (change.home, name))
+            done = change.record("document", name, f"{len(ids)} episodes deleted", deleted=len(ids), direct=ids)
+            return {**done, "counts": {"deleted": len(ids)}}
 
         return self._space._changed("delete_document", work, operation_key, [name])
 
@@ -5649,12 +5661,13 @@ class _Injector:
     def memory_line(self, number: int, hit: Hit) -> tuple[str, str]:
         """A line in two parts: date, speaker and marks, which are kept whole, and the text, which may be cut."""
         episode = hit.episode
-        who = ltm_text.inert(episode.speaker.name or episode.speaker.id)[:64] if episode.speaker else "unknown speaker"
+        nobody = "summary" if episode.source == "consolidation" else "unknown speaker"
+        who = ltm_text.inert(episode.speaker.name or episode.speaker.id)[:64] if episode.speaker else nobody
         marks = [f"event {episode.event_at}"] if episode.event_at else []
         marks += [f"until {episode.valid_until}"] if episode.valid_until else []
         marks += [f"importance {episode.importance}"] if episode.importance != 2 else []
         marks += ["tags " + ", ".join(ltm_text.inert(tag) for tag in episode.tags[:8])] if episode.tags else []
-        marks += [f"from {ltm_text.inert(episode.source)[:40]}"] if episode.source not in ("agent", "cli") else []
+        marks += [f"from {ltm_text.inert(episode.source)[:40]}"] if episode.source not in ("agent", "cli", "consolidation") else []
         detail = f" ({'; '.join(marks)})" if marks else ""
         return f"{number}. {episode.created_at[:10]} {who}{detail}: ", ltm_text.inert(episode.content)
 

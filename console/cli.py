@@ -1,4 +1,4 @@
-"""The command line: click commands that translate to calls of ltm, and print the answer for people or as JSON.
+"""The command line: a click command for each action of the table, and a few of its own that deal with files and models.
 
 No SQL, no ranking. One line on stderr and exit status 1 for every error that ltm raises on purpose; a traceback is a bug.
 """
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import sys
+import typing
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +22,8 @@ import ltm
 import ltm_models
 
 from . import demo as demonstration
+from . import words
+from .actions import ACTIONS, Action, to_data
 
 F = TypeVar("F", bound=Callable[..., Any])
 IMPORT_BATCH = 500  # lines in one transaction
@@ -65,6 +68,10 @@ class Target:
     def space(self, memory: ltm.Memory) -> ltm.Space:
         return memory.space(self.scope(), speaker=self.who(), via="cli")
 
+    def label(self, action: Action) -> str:
+        """Where it would happen, for a question."""
+        return f"{self.db}, {self.scope().user_key}:" if action.on is ltm.Space else f"{self.db}:"
+
 
 def command(group: click.Group, name: str | None = None) -> Callable[[F], click.Command]:
     """A command that returns its answer: (data for --json, text for people)."""
@@ -73,12 +80,19 @@ def command(group: click.Group, name: str | None = None) -> Callable[[F], click.
         @functools.wraps(function)
         def run(*args: Any, as_json: bool, **options: Any) -> None:
             data, text = function(*args, **options)
-            click.echo(json.dumps(data, ensure_ascii=False, indent=2) if as_json else text)
+            answer(data, text, as_json)
 
         option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
         return group.command(name or function.__name__.replace("_", "-"))(option(run))
 
     return decorate
+
+
+def answer(data: Any, text: str, as_json: bool) -> None:
+    """Print an answer; exit status 1 when it tells of something wrong."""
+    click.echo(json.dumps(data, ensure_ascii=False, indent=2) if as_json else text)
+    if isinstance(data, dict) and (data.get("problems") or ("checks" in data and data.get("status") == "ERROR")):
+        raise click.exceptions.Exit(1)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -116,7 +130,152 @@ def cli(context: click.Context, /, **options: Any) -> None:
     context.obj = Target(**options)
 
 
-# ------------------------------------------------------------------------------------------- episodes
+# ------------------------------------------------------------------------------------- from the table
+
+GROUPS = {
+    "profile": "What is known of the chat and of who speaks.",
+    "audit": "Who did what, in one chain of hashes.",
+    "candidate": "What may be worth remembering, until a person decides.",
+    "consolidate": "Archive what was superseded; publish summaries.",
+    "document": "What was taken in as one.",
+    "fence": "Blocks on writes.",
+    "config": "Settings of the file.",
+}
+OWN = ("export", "import")  # they deal with files, so their commands are written below
+
+
+def parameters(action: Action) -> Iterator[click.Parameter]:
+    """The arguments and options that an action's input asks for."""
+    hints = typing.get_type_hints(action.input)
+    for each in sorted(dataclasses.fields(action.input), key=lambda field: not field.metadata.get("argument")):
+        meta, hint = each.metadata, hints[each.name]
+        optional = type(None) in typing.get_args(hint)
+        kind = next((part for part in typing.get_args(hint) if part is not type(None)), hint) if optional else hint
+        several = typing.get_origin(kind) is list
+        if meta.get("argument") or meta.get("rest"):
+            required = bool(meta.get("argument"))
+            rest: dict[str, Any] = {"nargs": -1} if several else {} if required else {"default": each.default}
+            yield click.Argument([each.name], required=required, type=int if kind is int else str, **rest)
+            continue
+        flag = "--" + (meta["name"] or each.name).replace("_", "-")
+        options: dict[str, Any] = {"help": meta["help"], "metavar": meta["metavar"] or None, "multiple": several}
+        if kind is bool:
+            flag += f"/--no-{flag[2:]}" if optional else ""
+            options |= {"is_flag": True, "default": None if optional else False}
+        else:
+            options["type"] = click.Choice(meta["choices"]) if meta["choices"] else int if kind is int else str
+            if not several:
+                options |= {"default": each.default, "show_default": each.default not in (None, "")}
+        yield click.Option([flag, each.name], **options)
+
+
+def run_action(action: Action, target: Target, options: dict[str, Any]) -> None:
+    """Ask if it has to be asked, do it, print the answer."""
+    as_json, explain = options.pop("as_json"), options.pop("explain", False)
+    asked = action.confirm and not options.pop("yes") and not options.get("dry_run")
+    lists = {each.name for each in dataclasses.fields(action.input) if isinstance(options.get(each.name), tuple)}
+    given = {name: list(value) if name in lists else value for name, value in options.items()}
+    fields = {each.name: each for each in dataclasses.fields(action.input)}
+    given = {name: None if value == [] and fields[name].default is None else value for name, value in given.items()}
+    with target.memory() as memory:
+        on = target.space(memory) if action.on is ltm.Space else memory
+        if asked:
+            click.confirm(f"{target.label(action)} {action.confirm}", abort=True, err=True)
+        found = action.run(on, action.input(**given))
+        data = to_data(found, target.scope() if action.on is ltm.Space else None)
+    answer(data, words.recall(found, True) if explain else action.text(found), as_json)
+
+
+def add_action(action: Action) -> None:
+    """Make the command of an action."""
+    *path, name = action.name.split()
+    group = cli
+    for each in path:
+        if each not in group.commands:
+            group.add_command(click.Group(each, help=GROUPS[each]))
+        group = typing.cast(click.Group, group.commands[each])
+    extra = (
+        [click.Option(["--explain"], is_flag=True, help="Print the points of each signal.")] if action.output is ltm.Recall else []
+    )
+    extra += [click.Option(["--yes"], is_flag=True, help="Do not ask.")] if action.confirm else []
+    json_option = click.Option(["--json", "as_json"], is_flag=True, help="Print the answer as JSON.")
+
+    def run(**options: Any) -> None:
+        run_action(action, click.get_current_context().obj, options)
+
+    params = [*parameters(action), *extra, json_option]
+    group.add_command(click.Command(name, callback=run, params=params, help=action.words + told(action)))
+
+
+def told(action: Action) -> str:
+    """What each argument is: click shows help for options alone."""
+    fields = [each for each in dataclasses.fields(action.input) if each.metadata.get("argument") or each.metadata.get("rest")]
+    lines = [f"  {each.name.upper():<12} {each.metadata['help']}" for each in fields]
+    return "\n\n\b\n" + "\n".join(["Arguments:", *lines]) if lines else ""
+
+
+for each in ACTIONS.values():
+    if each.name not in OWN:
+        add_action(each)
+
+
+@command(cli, "export")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True), default="-")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(ltm.EXPORT_KINDS), help="What to export; default: everything.")
+@click.option(
+    "--status", "statuses", multiple=True, type=click.Choice(ltm.STATUSES), help="Only episodes in this state; default: all."
+)
+@click.option("--lines", is_flag=True, help="JSON Lines, one record a line, written as it is read: for large spaces.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.pass_obj
+def export_space(target: Target, file: str, kinds: tuple[str, ...], statuses: tuple[str, ...], lines: bool, overwrite: bool) -> Any:
+    """Export profiles, episodes and audit of the space, to FILE or to the screen."""
+    if file != "-" and os.path.exists(file) and not overwrite:
+        raise ltm.Conflict(f"{file} exists; choose another name or say --overwrite")
+    chosen: dict[str, Any] = {"kinds": kinds or ltm.EXPORT_KINDS, "statuses": statuses or ltm.STATUSES}
+    with target.memory() as memory, bar("exporting") as shown:
+        desk = target.space(memory).transfer
+        if file == "-":
+            data = desk.export(**chosen)
+            return data, json.dumps(data, ensure_ascii=False, indent=None if lines else 2)
+        draft = Path(f"{file}.{os.getpid()}.tmp")
+        try:
+            with draft.open("w", encoding="utf-8", newline="\n") as stream:
+                counts = whole(desk, stream, chosen) if not lines else desk.write(stream, progress=advance(shown), **chosen)
+            os.replace(draft, file)
+        finally:
+            draft.unlink(missing_ok=True)
+    return {"path": file, **counts}, f"wrote {', '.join(f'{n} {kind}' for kind, n in counts.items())} to {file}"
+
+
+def whole(desk: ltm.Transfer, stream: typing.TextIO, chosen: dict[str, Any]) -> dict[str, int]:
+    """Write an export as one JSON document."""
+    data = desk.export(**chosen)
+    json.dump(data, stream, ensure_ascii=False, indent=1)
+    return {kind: len(data[kind]) for kind in chosen["kinds"]}
+
+
+@command(cli, "import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--skip-bad", is_flag=True, help="Leave out records that cannot be taken instead of refusing all.")
+@click.option("--allow-erased", is_flag=True, help="Bring back texts that were erased here.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option("--document", default="", metavar="ID", help="Take it in as this document, to be deleted as one later.")
+@click.pass_obj
+def import_file(target: Target, /, file: str, document: str, **options: Any) -> Any:
+    """Take an export into this space: ours, LongTermMemory's or LivingMemory's. The same file again adds nothing.
+
+    Whatever scope the file names, all of it lands in this one. Vectors are made by `ltm embed`.
+    """
+    target.scope(), target.who()  # before a file is made
+    with target.memory(create=True) as memory, bar("importing") as shown:
+        desk = target.space(memory).transfer
+        load = functools.partial(desk.load_document, document) if document else desk.load
+        report = load(file, progress=advance(shown), **options)
+    return to_data(report), words.import_report(report)
+
+
+# ---------------------------------------------------------------------------------------- of its own
 
 
 @command(cli)
@@ -127,195 +286,6 @@ def init(target: Target) -> Any:
     with target.memory(create=True) as memory:
         path = memory.path
     return {"path": path, "created": fresh}, f"{'made' if fresh else 'ready'}: {path}"
-
-
-@command(cli)
-@click.argument("content")
-@click.option("--importance", type=click.IntRange(1, 5), default=2, show_default=True, help="How much it matters.")
-@click.option("--tag", "tags", multiple=True, help="A tag; may be given several times.")
-@click.option("--supersedes", multiple=True, metavar="ID", help="An episode that this replaces; may be given several times.")
-@click.option("--source", default="cli", show_default=True, help="Where it comes from.")
-@click.option("--source-ref", default="", help="The message or document it was read from.")
-@click.option("--claim-type", type=click.Choice(ltm.CLAIM_TYPES), default="unknown", show_default=True, help="Who vouches for it.")
-@click.option("--event-at", metavar="TIME", help="When it happens; ISO-8601 with zone.")
-@click.option("--valid-from", metavar="TIME", help="From when it holds; with zone.")
-@click.option("--valid-until", metavar="TIME", help="Until when it holds, exclusive; with zone.")
-@click.option("--pinned", is_flag=True, help="It never fades.")
-@click.option("--operation-key", metavar="KEY", help="The same key answers the first result again.")
-@click.pass_obj
-def remember(target: Target, /, content: str, **options: Any) -> Any:
-    """Store an episode."""
-    with target.memory() as memory:
-        stored = target.space(memory).remember(content, **options)
-    words = {"stored": "stored", "duplicate": "already stored as", "repeated": "answered before:"}[stored.outcome]
-    lines = [f"{words} {stored.id}" + (" (vector pending)" if stored.embedding == "pending" and target.embedder != "none" else "")]
-    lines += [f"superseded {id}" for id in stored.superseded] + [f"note: {note}" for note in stored.notes]
-    return dataclasses.asdict(stored), "\n".join(lines)
-
-
-def filters(function: F) -> F:
-    """The options that make an ltm.Filter."""
-    options = [
-        click.option("--status", "statuses", multiple=True, type=click.Choice(ltm.STATUSES), help="Default: active."),
-        click.option("--speaker-id", metavar="ID", help="Only what this speaker said."),
-        click.option("--speaker-name", metavar="NAME", help="Only what a speaker of this name said."),
-        click.option("--source", help="Only from this source."),
-        click.option("--tag", "tags", multiple=True, help="Only with this tag; several: with all of them."),
-        click.option("--after", metavar="TIME", help="Stored or said at this time or later."),
-        click.option("--before", metavar="TIME", help="Stored or said at this time or earlier."),
-        click.option("--importance-min", type=click.IntRange(1, 5), default=1, help="At least this important."),
-        click.option("--at", metavar="TIME", help="Only what is valid at this time."),
-        click.option("--include-ended", is_flag=True, help="Also what is no longer valid."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-
-    @functools.wraps(function)
-    def run(*args: Any, **given: Any) -> Any:
-        values = {each.name: given.pop(each.name) for each in dataclasses.fields(ltm.Filter)}
-        values["statuses"] = values["statuses"] or ("active",)
-        return function(*args, where=ltm.Filter(**values), **given)
-
-    return run  # type: ignore[return-value]
-
-
-@command(cli)
-@click.argument("query")
-@click.option("--limit", type=click.IntRange(1, ltm.RECALL_LIMIT), default=5, show_default=True, help="At most so many.")
-@click.option("--explain", is_flag=True, help="Print the points of each signal.")
-@filters
-@click.pass_obj
-def recall(target: Target, query: str, limit: int, explain: bool, where: ltm.Filter) -> Any:
-    """Find what is relevant to a question."""
-    with target.memory() as memory:
-        found = target.space(memory).recall(query, limit=limit, where=where)
-    return recall_json(found), recall_text(found, explain)
-
-
-@command(cli)
-@click.argument("id")
-@click.argument("query")
-@click.option("--limit", type=click.IntRange(1, ltm.RECALL_LIMIT), default=5, show_default=True, help="As given to recall.")
-@filters
-@click.pass_obj
-def why_not(target: Target, id: str, query: str, limit: int, where: ltm.Filter) -> Any:
-    """Say why an episode is not in the answer to a question."""
-    with target.memory() as memory:
-        verdict = target.space(memory).why_not(id, query, limit=limit, where=where)
-    data: dict[str, Any] = {"code": verdict.code, "words": verdict.words, "rank": verdict.rank}
-    data["hit"] = hit_json(verdict.hit) if verdict.hit else None
-    lines = [f"{verdict.code.replace('_', ' ')}: {verdict.words}"]
-    return data, "\n".join(lines + ([points(verdict.hit)] if verdict.hit else []))
-
-
-@command(cli)
-@click.argument("id")
-@click.pass_obj
-def show(target: Target, id: str) -> Any:
-    """Show an episode whole."""
-    with target.memory() as memory:
-        episode = target.space(memory).get(id)
-    data = episode.to_json()
-    labels = [(key.replace("_", " "), ", ".join(value) if isinstance(value, list) else value) for key, value in data.items()]
-    lines = [f"{label + ':':<15}{value}" for label, value in labels if value not in ("", False) and label != "content"]
-    return data, "\n".join([*lines, "", episode.content])
-
-
-@command(cli, "list")
-@click.option("--limit", type=click.IntRange(1, ltm.RECALL_LIMIT), default=20, show_default=True, help="Rows on a page.")
-@click.option("--cursor", default="", help="Go on where a page ended.")
-@filters
-@click.pass_obj
-def list_episodes(target: Target, limit: int, cursor: str, where: ltm.Filter) -> Any:
-    """List episodes, newest first."""
-    with target.memory() as memory:
-        page = target.space(memory).list(where, limit=limit, cursor=cursor)
-    data = {"episodes": [episode.to_json() for episode in page.episodes], "total": page.total, "cursor": page.cursor}
-    lines = [f"{len(page.episodes)} of {page.total}", *(line(episode) for episode in page.episodes)]
-    return data, "\n".join(lines + ([f"more: --cursor {page.cursor}"] if page.cursor else []))
-
-
-# ------------------------------------------------------------------------------------------- profiles
-
-
-@cli.group()
-def profile() -> None:
-    """What is known of the chat and of who speaks."""
-
-
-subject_option = click.option(
-    "--subject", type=click.Choice(["session", "speaker"]), help="Whose; default: the session for notes, else the speaker."
-)
-
-
-@command(profile, "show")
-@click.option("--history", is_flag=True, help="Also what was so before.")
-@click.pass_obj
-def profile_show(target: Target, history: bool) -> Any:
-    """Show the profiles of the chat and of the speaker."""
-    with target.memory() as memory:
-        desk = target.space(memory).profiles
-        subjects = ["session"] + (["speaker"] if target.speaker is not None else [])
-        profiles = {subject: desk.get(subject) for subject in subjects}  # type: ignore[arg-type]
-        facts = {subject: desk.history(subject) for subject in subjects} if history else {}  # type: ignore[arg-type]
-    data = {subject: dataclasses.asdict(found) for subject, found in profiles.items()}
-    blocks = []
-    for subject, found in profiles.items():
-        lines = [subject.capitalize(), found.text() or "(nothing known)"]
-        for fact in facts.get(subject, ()):
-            span = f"{fact.created_at} to {fact.ended_at or 'now'}"
-            lines.append(f"  {span}  {fact.field} {fact.slot or '-'}: {fact.value} ({fact.reason or fact.status})")
-        blocks.append("\n".join(lines))
-    data |= {f"{subject}_history": [dataclasses.asdict(fact) for fact in found] for subject, found in facts.items()}  # type: ignore[misc]
-    return data, "\n\n".join(blocks)
-
-
-def profile_action(action: str, words: str) -> None:
-    @command(profile, action)
-    @click.argument("field", type=click.Choice(ltm.PROFILE_FIELDS))
-    @click.argument("value", required=action != "remove", default="" if action == "remove" else None)
-    @click.option("--fact-key", default="", help="The slot of a trait or preference; it holds one value at a time.")
-    @click.option("--previous-value", default="", help="A value that the new one replaces.")
-    @subject_option
-    @click.pass_obj
-    def run(target: Target, /, field: str, value: str, **options: Any) -> Any:
-        with target.memory() as memory:
-            change = target.space(memory).profiles.update(field, action, value, **options)
-        counts = f"{change.outcome}: {change.added} added, {change.ended} ended"
-        return dataclasses.asdict(change), f"{counts}\n{change.profile.text() or '(nothing known)'}"
-
-    run.help = words
-
-
-profile_action("set", "Set a value; in a slot it supersedes the one before, without a slot all of the field.")
-profile_action("add", "Add a value beside the others.")
-profile_action("remove", "Remove a value, a slot, the name, or all notes.")
-
-
-# ----------------------------------------------------------------------------------------------- file
-
-
-@command(cli)
-@click.pass_obj
-def spaces(target: Target) -> Any:
-    """List every space of the file with its counts."""
-    with target.memory() as memory:
-        found = memory.spaces()
-    data = [dataclasses.asdict(space) for space in found]
-    rows = [f"{s.kind:<8}{s.key}  {s.active} active of {s.episodes}, {s.facts} facts, {s.speakers} speakers" for s in found]
-    return data, "\n".join(rows) or "(no space holds anything)"
-
-
-@command(cli)
-@click.pass_obj
-def stats(target: Target) -> Any:
-    """Count what the file holds."""
-    with target.memory() as memory:
-        data = memory.stats()
-    counts = {**{f"{status} episodes": n for status, n in data["episodes"].items()}, **data}
-    rows = [f"{name + ':':<22}{value:,}" for name, value in counts.items() if isinstance(value, int)]
-    rows += [f"{'embedder:':<22}{g['fingerprint']} ({g['dim']} dimensions, {g['state']})" for g in data["embedders"]]
-    return data, "\n".join(rows)
 
 
 @command(cli)
@@ -479,66 +449,12 @@ def demo(target: Target) -> Any:
     lines = ["A group of three talks:", ""]
     lines += [f"  {each.speaker.name}: {each.text}" for each in demonstration.CONVERSATION]
     for question, found in answers:
-        lines += ["", f"? {question}", recall_text(found, explain=True)]
+        lines += ["", f"? {question}", words.recall(found, explain=True)]
     lines += ["", f"Why not {ids[0]}, Alice's first plan? {verdict.words}."]
     lines += ["", "Profiles:", f"Alice\n{profiles[0].text('')}", f"小林\n{profiles[1].text('')}"]
     if target.db:
         lines += ["", f"Kept in {target.db}; ask on: ltm --db {target.db} --bot demo --chat group:weekend recall QUESTION"]
-    return {"answers": [{"question": question, **recall_json(found)} for question, found in answers]}, "\n".join(lines)
-
-
-# ---------------------------------------------------------------------------------------------- words
-
-
-def line(episode: ltm.Episode) -> str:
-    """An episode in a line: id, day, speaker, tags, text."""
-    who = f"{printable(episode.speaker.name or episode.speaker.id)}: " if episode.speaker else ""
-    marks = "".join(f" [{printable(tag)}]" for tag in episode.tags) + ("" if episode.status == "active" else f" ({episode.status})")
-    return f"{episode.id}  {episode.created_at[:10]}{marks}  {who}{printable(episode.content, 200)}"
-
-
-def printable(text: str, limit: int = 64) -> str:
-    """Text on one line of a terminal: no control or direction characters, and an end that says what is missing."""
-    flat = "".join(char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return flat if len(flat) <= limit else f"{flat[:limit]}... ({len(text):,} characters)"
-
-
-def points(hit: ltm.Hit) -> str:
-    """The points of a hit: what its score is made of."""
-    parts = [f"{name} {hit.why[name]:.3f} ({hit.signals[name]:.2f})" for name in ltm.SIGNALS if hit.why[name]]
-    return "      " + " + ".join(parts) + f" = {hit.score:.3f}; relevance {hit.relevance:.2f}"
-
-
-def recall_text(found: ltm.Recall, explain: bool) -> str:
-    lines = []
-    for number, hit in enumerate(found.hits, 1):
-        lines.append(f"{number}. {hit.score:.3f}  {line(hit.episode)}")
-        lines += [points(hit)] if explain else []
-    dropped = ", ".join(f"{n} by {reason}" for reason, n in found.dropped.items() if n)
-    counts = f"{len(found.hits)} shown; {found.considered} considered, {found.below_threshold} not relevant enough"
-    lines.append(f"   {counts}{f'; left out: {dropped}' if dropped else ''}; {found.mode}")
-    lines += [f"   {found.reason}"] if found.reason and explain else []
-    return "\n".join(lines + [f"   note: {note}" for note in found.truncated])
-
-
-def hit_json(hit: ltm.Hit) -> dict[str, Any]:
-    return {
-        **hit.episode.to_json(),
-        "score": hit.score,
-        "relevance": hit.relevance,
-        "why": dict(hit.why),
-        "signals": dict(hit.signals),
-    }
-
-
-def recall_json(found: ltm.Recall) -> dict[str, Any]:
-    data = {each.name: getattr(found, each.name) for each in dataclasses.fields(found) if each.name not in ("hits", "elapsed")}
-    return {
-        "hits": [hit_json(hit) for hit in found.hits],
-        **data,
-        "dropped": dict(found.dropped),
-        "truncated": list(found.truncated),
-    }
+    return {"answers": [{"question": question, **words.recall_json(found)} for question, found in answers]}, "\n".join(lines)
 
 
 def main() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
+import inspect
 import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             assert isinstance(result.exception, fails), result.exception
             return str(result.exception) if not isinstance(result.exception, SystemExit) else result.output
         if result.exception:
-            raise result.exception
+            raise AssertionError(result.output) if isinstance(result.exception, SystemExit) else result.exception
         return result.output
 
     return run_
@@ -120,6 +123,166 @@ def test_a_session_from_init_to_backup(run: Run, snapshot: SnapshotAssertion) ->
     step("reindex")
     step("backup", "copy.db")
     assert outputs == snapshot(name="session")
+
+
+GONE = {"LTM_SPEAKER": None}
+LEGACY = Path(__file__).parent / "data" / "legacy_l2.json"
+
+
+class _Completions(http.server.BaseHTTPRequestHandler):
+    """An endpoint as language models have it: summarises what it is given by quoting the first of it."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][1]["content"]
+        memories = json.loads(asked)
+        answer = {"summary": f"In short: {memories[0]['memory']}", "cites": [each["id"] for each in memories]}
+        body = json.dumps({"choices": [{"message": {"content": json.dumps(answer)}}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def model() -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Completions)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http:http://127.0.0.1:{server.server_port}#loopback"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _governance(step: Callable[..., str], json_of: Callable[..., Any], model: str) -> None:
+    """A person's way through every command that governs memory."""
+
+    def last() -> str:
+        return str(json_of("audit", "list", "--limit", "1")["entries"][0]["audit_id"])
+
+    step("init")
+    step("remember", "Alice's flight to Tokyo is on Tuesday", "--tag", "travel", "--importance", "4")
+    (first,) = [each["id"] for each in json_of("list")["episodes"]]
+    step("remember", "Alice flies to Tokyo on Friday now", "--supersedes", first)
+    second = json_of("list")["episodes"][0]["id"]
+    step("restore", first, fails=ltm.Conflict)
+    step(
+        "edit",
+        second,
+        "--content",
+        "Alice flies to Tokyo on Saturday now",
+        "--tag",
+        "travel",
+        "--event-at",
+        "2026-12-12T09:00:00+09:00",
+    )
+    step("history", second)
+    step("diff", "--from", "2026-03-02T09:00:03Z")
+    step("show", second, "--as-of", "2026-03-02T09:00:05Z")
+    step("recall", "Alice flies to Tokyo", "--as-of", "2026-03-02T09:00:02Z")
+    step("undo", last())
+    step("archive", second)
+    step("restore", second)
+    step("remember", "我对花生过敏", env={"LTM_SPEAKER": "u3:小林"})
+    third = json_of("list")["episodes"][0]["id"]
+    step("remember", "花生和开心果都不能吃", env={"LTM_SPEAKER": "u3:小林"})
+    fourth = json_of("list")["episodes"][0]["id"]
+    step("supersede", third, fourth)
+    step("forget", fourth)
+    step("undo", last())
+    step("profile", "set", "preferences", "tea", "--fact-key", "drink")
+    step("profile", "show", "--history")
+    step("candidate", "extract", "我叫小林。明天下午三点我们开会。今天天气怎么样？", env={"LTM_SPEAKER": "u3:小林"})
+    step("candidate", "extract", "my password is hunter2-not-real")
+    step("candidate", "list")
+    ids = [each["candidate_id"] for each in json_of("candidate", "list")["candidates"]]
+    step("candidate", "reject", ids[0])
+    step("candidate", "accept", *ids[1:])
+    step("candidate", "list", "--status", "all")
+    step("config", "set", "consolidation_enabled", "true")
+    step("config", "set", "consolidation_enabled", "perhaps", fails=ltm.InvalidInput)
+    step("config", "list")
+    step("consolidate", "preview")
+    step("consolidate", "draft", "--model", model, second, fourth)
+    step("consolidate", "proposals")
+    (proposal,) = [each["proposal_id"] for each in json_of("consolidate", "proposals")]
+    step("consolidate", "run", proposal)
+    step("consolidate", "lineage", second)
+    step("consolidate", "run")
+    step("consolidate", "draft", "--model", model, second, fourth)
+    step("consolidate", "reject", json_of("consolidate", "proposals")[0]["proposal_id"])
+    step("inject", "when does Alice fly to Tokyo?", "--budget", "900")
+    step("injections")
+    step("import", str(LEGACY), fails=ltm.InvalidInput)
+    step("import", str(LEGACY), "--skip-bad", "--dry-run")
+    step("import", str(LEGACY), "--skip-bad", "--document", "d1")
+    step("document", "delete", "d1")
+    step("delete", "--tag", "travel", "--dry-run")
+    step("delete", "--tag", "travel", "--yes")
+    step("export", "space.json")
+    step("export", "space.jsonl", "--lines")
+    step("export", "--kind", "episodes", "--status", "archived")
+    step("audit", "list", "--limit", "5")
+    step("audit", "head")
+    step("audit", "verify", json_of("audit", "head")["head"])
+    step("audit", "verify", "1:" + "0" * 64, fails=SystemExit)
+    step("fence", "set", "we are moving house")
+    step("fence", "list")
+    step("remember", "x", fails=ltm.Fenced)
+    step("fence", "clear", "1")
+    step("health")
+    step("doctor", "--repair")
+    step("erase", "--who", "u3", "--prove", "--yes", env=GONE)
+    step("audit", "export")
+    step("audit", "close", "--before", "2026-03-02T09:00:30Z", "--yes")
+    step("audit", "verify")
+
+
+@pytest.mark.parametrize("form", ["plain", "json"])
+def test_every_command_that_governs(run: Run, model: str, snapshot: SnapshotAssertion, form: str) -> None:
+    outputs: dict[str, str] = {}
+
+    def clean(text: str) -> str:
+        text = (
+            re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text).replace(str(LEGACY), "legacy_l2.json").replace(str(Path.cwd()), ".")
+        )
+        return re.sub(r"\d[\d,]* (bytes|of them free)", r"N \1", text)
+
+    def step(*arguments: str, **options: Any) -> str:
+        output = run(*arguments, *(["--json"] if form == "json" else []), **options)
+        outputs[f"{len(outputs):02} {clean(' '.join(arguments))}"] = clean(output)
+        return output
+
+    def json_of(*arguments: str) -> Any:
+        return json.loads(run(*arguments, "--json"))
+
+    _governance(step, json_of, model)
+    assert outputs == snapshot(name=form)
+    if form == "json":
+        for name, output in outputs.items():
+            if output[:1] in "[{":
+                json.loads(output)
+            else:
+                assert name.split(" ", 1)[1].split()[0] in ("restore", "config", "import", "remember"), name
+
+
+def test_every_command_is_run_by_a_session() -> None:
+    source = inspect.getsource(_governance) + inspect.getsource(test_a_session_from_init_to_backup)
+    for path in commands():
+        words = r",\s*".join(f'"{word}"' for word in path)
+        assert re.search(rf"step\(\s*{words}", source) or path[0] in ("demo", "import-chat"), path
+
+
+def test_a_dangerous_command_asks_first(run: Run) -> None:
+    run("init")
+    run("remember", "keep me")
+    assert "Erase it for good?" in run("erase", "--everything", fails=SystemExit)
+    assert "Delete every episode" in run("delete", "--tag", "x", fails=SystemExit)
+    assert "1 of 1" in run("list")
+    assert "erased: 1 episodes" in run("erase", "--everything", "--yes")
 
 
 @pytest.mark.parametrize(
