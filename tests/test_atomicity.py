@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,18 @@ from .conftest import ALICE, BOB, GROUP, Clock, counting_ids
 
 TABLES = (
     *("space", "speaker", "speaker_name", "profile_fact", "episode", "episode_tag", "lineage", "candidate", "proposal"),
-    *("proposal_source", "injection", "audit", "audit_segment", "revision", "operation", "intent", "fence", "certificate", "erased"),
+    *(
+        "proposal_source",
+        "injection",
+        "audit",
+        "audit_segment",
+        "revision",
+        "operation",
+        "intent",
+        "fence",
+        "certificate",
+        "erased",
+    ),
     *("setting", "speaker_alias", "episode_fts_docsize", "episode_vector", "job", "stale"),
 )
 
@@ -62,7 +73,9 @@ EXPORT = json.dumps(
         {"id": "b" * 12, "content": "imported later", "tags": ["x"], "sender_id": "u7", "sender_name": "Zed", "odd": 1},
     ]
 ).encode()
-PROFILES = json.dumps({"version": 1, "profiles": [{"type": "session", "profile": {"name": "Club", "freeform_traits": ["loud"]}}]}).encode()
+PROFILES = json.dumps(
+    {"version": 1, "profiles": [{"type": "session", "profile": {"name": "Club", "freeform_traits": ["loud"]}}]}
+).encode()
 
 OPERATIONS: dict[str, Callable[[ltm.Space], Any]] = {
     "remember": lambda s: s.remember("a new thing", tags=["a", "b"], operation_key="k1"),
@@ -180,3 +193,57 @@ def test_a_full_disk_in_the_middle_changes_nothing(tmp_path: Path) -> None:
         stored = space.list(ltm.Filter(), limit=500).total
         assert stored >= len([row for row in before["episode"] if "active" in row])
         space.remember("and it goes on")
+
+
+class Disk(apsw.VFS):
+    """A disk on which writing to the log back to stable storage fails when told to."""
+
+    def __init__(self) -> None:
+        self.name, self.failing = "ltm-failing-disk", 0
+        super().__init__(self.name, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        return DiskFile(self, name, flags)
+
+
+class DiskFile(apsw.VFSFile):
+    def __init__(self, disk: Disk, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self.disk, self.is_log = disk, str(name.filename() if hasattr(name, "filename") else name).endswith("-wal")
+
+    def xSync(self, flags: int) -> None:
+        if self.is_log and self.disk.failing:
+            self.disk.failing -= 1
+            raise apsw.IOError("the disk does not answer")
+        super().xSync(flags)
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    disk = Disk()
+    yield disk
+    disk.unregister()
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_a_commit_that_ends_in_an_io_error_is_looked_up_and_not_guessed(tmp_path: Path, disk: Disk, failures: int) -> None:
+    memory = ltm.open(tmp_path / "a.db", clock=Clock(), ids=counting_ids(), vfs=disk.name)
+    space = memory.space(GROUP, speaker=ALICE)
+    space.remember("before")
+    disk.failing = failures
+    told: list[bool] = []
+    for number in range(4):
+        try:
+            space.remember(f"attempt {number}", operation_key=f"k{number}")
+            told.append(True)
+        except (ltm.StorageError, ltm.Fenced):
+            told.append(False)
+        assert space.recall("before").hits, "reading goes on"
+    assert told[-1], "writing goes on once the disk does"
+    assert not told[0] or failures == 0
+    stored = {each.content for each in space.list(limit=50).episodes}
+    assert stored == {"before"} | {f"attempt {number}" for number, ok in enumerate(told) if ok}
+    assert memory.check() == []
+    memory.close()
+    with ltm.open(tmp_path / "a.db") as again:
+        assert {each.content for each in again.space(GROUP).list(limit=50).episodes} == stored
