@@ -1,6 +1,6 @@
 """Speed and size, as ratios inside one run.
 
-    python bench/speed.py [--sizes 1000,10000,100000] [--json]
+    python bench/speed.py [--sizes 1000,10000,100000] [--only recall|governance] [--json]
 
 Each comparison is timed in thread CPU time, its sides in turn on the same questions, and printed as medians and
 their ratio; commits are wall clock. The corpus is made here: 60-character chat lines, half of them Chinese, with 384-dimensional
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -223,9 +224,104 @@ def durable(folder: Path, threads: int, seconds: float = 3.0) -> float:
     return round(sum(counts) / seconds, 1)
 
 
+def real_words() -> tuple[list[str], list[float]]:
+    """The dictionary's 20,000 most common words with their running frequencies: coined ones take the cutter three times as long."""
+    tokenizer = ltm_text._jieba()
+    common = sorted(((n, word) for word, n in tokenizer.FREQ.items() if n and len(word) < 5), reverse=True)[:20_000]
+    return [word for _, word in common], list(itertools.accumulate(float(n) for n, _ in common))
+
+
+def governance(folder: Path, size: int, emit: Callable[[dict[str, Any]], None]) -> None:
+    """Export, import, deep pages and a long audit, without vectors."""
+    rng = random.Random(5)
+    ltm.warm_up()
+    chinese, weights = real_words()
+    lines = folder / f"export_{size}.jsonl"
+    with lines.open("w", encoding="utf-8") as out:
+        for number in range(size):
+            at = ltm.to_iso(1_700_000_000_000_000 + number * 60_000_000)
+            english = " ".join(rng.choices(WORDS.english, cum_weights=WORDS.weights, k=12))[:60]
+            text = english if number % 2 else "".join(rng.choices(chinese, cum_weights=weights, k=40))[:60]
+            record = {"type": "episode", "id": f"{number:012x}", "content": text, "timestamp": at}
+            record |= {"sender_id": f"u{number % 5}", "sender_name": f"Name{number % 5}", "tags": ["t"] if number % 10 == 0 else []}
+            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    memory = ltm.open(folder / f"governance_{size}.db")
+    space = memory.space(ltm.Scope("b", "group", "large"), speaker=ltm.Speaker("u1"))
+    started = time.perf_counter()
+    report = space.transfer.load(lines)
+    took = time.perf_counter() - started
+    emit({"import": report.episodes, "per_second": round(report.episodes / took), "bar": ">= 2000"})
+    again = time.perf_counter()
+    report = space.transfer.load(lines)
+    emit({"import_again": report.duplicates, "per_second": round(report.duplicates / (time.perf_counter() - again))})
+    tracemalloc.start()
+    started = time.perf_counter()
+    with (folder / "out.jsonl").open("w", encoding="utf-8") as out:
+        counts = space.transfer.write(out, ["episodes"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    size_mib = (folder / "out.jsonl").stat().st_size / 2**20
+    emit(
+        {"export": counts["episode"], "file_mib": round(size_mib, 1), "peak_python_mib": round(peak / 2**20, 1), "bar": "constant"}
+    )
+    pages: list[float] = []
+    cursor, first, deep = "", "", ""
+    for number in range(1, 5_001):  # noqa: B007
+        page = space.list(limit=20, cursor=cursor)
+        deep = cursor
+        if not page.cursor:
+            break
+        cursor = page.cursor
+    for chosen in (first, deep):
+        times = [timed(lambda chosen=chosen: space.list(limit=20, cursor=chosen)) for _ in range(50)]
+        pages.append(statistics.median(times))
+    emit(
+        {
+            "list_page": {"1": round(pages[0], 2), str(number): round(pages[1], 2)},
+            "ratio": round(pages[1] / pages[0], 2),
+            "bar": "1",
+        }
+    )
+    grow_audit(memory, space, 200_000)
+    listing = statistics.median(timed(lambda: space.audit.list(limit=50)) for _ in range(50))
+    total = space.audit.list(limit=1).total
+    deep_listing = statistics.median(timed(lambda: space.audit.list(limit=50, cursor=str(total // 2))) for _ in range(50))
+    emit({"audit_list_of": total, "ms": round(listing, 2), "ms_in_the_middle": round(deep_listing, 2), "bar": "< 10 ms"})
+    started = time.perf_counter()
+    problems = space.audit.verify()
+    emit({"audit_verify_of": total, "seconds": round(time.perf_counter() - started, 2), "problems": len(problems)})
+    found = statistics.median(timed(lambda: space.recall("weather in the city", limit=5)) for _ in range(5))
+    past = timed(lambda: space.recall("weather in the city", limit=5, as_of=memory._clock()))
+    emit({"recall_ms": round(found, 1), "first_recall_as_of_ms": round(past, 1)})
+    memory.close()
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Milliseconds of the wall clock."""
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1e3
+
+
+def grow_audit(memory: ltm.Memory, space: ltm.Space, entries: int) -> None:
+    """Entries as operations leave them, in large transactions."""
+    left = entries - space.audit.list(limit=1).total
+    while left > 0:
+        batch = min(left, 5_000)
+
+        def work(change: ltm._Change, batch: int = batch) -> int:
+            for number in range(batch):
+                change.record("episode", f"{number:012x}", "an entry like any other", operation="edit")
+            return batch
+
+        space._change("edit", work, None, None)
+        left -= batch
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Speed and size as ratios inside one run.")
     parser.add_argument("--sizes", default="1000,10000,100000", help="episodes in the large space of each file")
+    parser.add_argument("--only", choices=("recall", "governance"), help="one half")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     emit = (lambda row: print(json.dumps(row), flush=True)) if options.json else (lambda row: print(row, flush=True))
@@ -233,6 +329,10 @@ def main() -> None:
     small: dict[int, tuple[ltm.Memory, int]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if options.only != "recall":
+            governance(folder, max(map(int, options.sizes.split(","))), emit)
+        if options.only == "governance":
+            return
         for size in map(int, options.sizes.split(",")):
             path = folder / f"m{size}.db"
             started = time.time()

@@ -95,7 +95,7 @@ def parse(name: str, given: Mapping[str, Any]) -> Any:
     if name not in ACTIONS:
         raise ltm.InvalidInput(f"there is no action {name!r}")
     try:
-        return _adapter(ACTIONS[name].input).validate_python(dict(given))
+        return _adapter(ACTIONS[name].input).validate_json(json.dumps(dict(given)))  # strict JSON takes objects, not dicts
     except pydantic.ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ltm.InvalidInput(f"{'.'.join(map(str, first['loc'])) or name}: {first['msg']}") from error
