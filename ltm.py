@@ -958,8 +958,7 @@ class _File:
                 yield
                 self._commit(db)
             except BaseException:
-                if self._writer is db and db.in_transaction:
-                    db.execute("ROLLBACK")
+                self._roll_back(db)
                 raise
             finally:
                 self._local.batch = None
@@ -975,8 +974,7 @@ class _File:
                         self._run_one(db, job, alone=len(jobs) == 1)
                     self._commit(db)
                 except BaseException:
-                    if self._writer is db and db.in_transaction:  # a commit in doubt has closed it
-                        db.execute("ROLLBACK")
+                    self._roll_back(db)
                     raise
         except BaseException as error:
             for job in jobs:
@@ -994,6 +992,10 @@ class _File:
         db.execute("BEGIN IMMEDIATE")
         _MARKS.pop(db, None)
         return db
+
+    def _roll_back(self, db: apsw.Connection) -> None:
+        if self._writer is not None and self._writer is db and self._writer.in_transaction:  # a commit in doubt has closed it
+            self._writer.execute("ROLLBACK")
 
     def _commit(self, db: apsw.Connection) -> None:
         """Commit. When that ends in an I/O error its outcome is not known, so it is looked up: by the last audit entry, on a new
@@ -2112,6 +2114,7 @@ class Memory:
         self._file.refuse_in_batch("embedding")
         self._ensure_index(writing=True)  # also queues what a dropped table had held
         generation = self._ensure_generation()
+        self._write(self._queue_missing)
         with self._file.read() as db:
             newest = min(self._generations(db), key=lambda g: g.state)  # 'building' before 'current'
             total = db.execute("SELECT count(*) FROM job WHERE kind = 'embed'").get
@@ -2133,6 +2136,15 @@ class Memory:
         state, remaining = self._write(lambda db: self._swap(db, generation))
         return EmbedReport(done, failed, remaining, error, state)
 
+    @staticmethod
+    def _queue_missing(db: apsw.Connection) -> int:
+        """Queue what lacks a vector of the newest generation: the queue is derived, and somebody may have emptied it."""
+        db.execute(
+            "INSERT OR IGNORE INTO job (kind, target) SELECT 'embed', key FROM episode e WHERE NOT EXISTS (SELECT 1 FROM"
+            " episode_vector v WHERE v.key = e.key | (SELECT slot << 62 FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1))"
+        )
+        return db.changes()
+
     def abandon_building(self) -> bool:
         """Give up a generation that is being built and stay with the one that serves; False if none is built."""
 
@@ -2142,10 +2154,7 @@ class Memory:
                 return 0
             self._retire(db, building)
             db.execute("DELETE FROM job WHERE kind = 'embed'")
-            db.execute(
-                "INSERT INTO job (kind, target) SELECT 'embed', key FROM episode e WHERE NOT EXISTS (SELECT 1 FROM episode_vector v"
-                " WHERE v.key = e.key | (SELECT slot << 62 FROM embedder WHERE state = 'current'))"
-            )
+            self._queue_missing(db)
             self._audit_file(db, "embedder_abandon", building.fingerprint)
             return 1
 

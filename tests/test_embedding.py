@@ -390,3 +390,17 @@ def test_a_model_tried_once_can_be_given_up(tmp_path: Path, opened: Callable[...
     assert stay.space(GROUP).pending() == 1
     assert stay.embed_pending().remaining == 0
     assert stay.space(GROUP).recall("pear").mode == "hybrid"
+
+
+def test_a_generation_takes_over_only_when_every_episode_has_its_vector(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+    """Whatever the queue says: it is a derived table, and somebody may have emptied it."""
+    with opened(tmp_path / "a.db", embedder=ltm.HashEmbedder(salt="one")) as memory:
+        for number in range(5):
+            memory.space(GROUP).remember(f"text {number}")
+        memory.embed_pending()
+    memory = opened(tmp_path / "a.db", embedder=ltm.HashEmbedder(salt="two"))
+    generation = memory._ensure_generation()
+    memory._write(lambda db: db.execute("DELETE FROM job") and None)
+    assert memory._write(lambda db: memory._swap(db, generation)) == ("building", 5)
+    report = memory.embed_pending()
+    assert (report.done, report.state) == (5, "current")

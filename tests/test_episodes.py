@@ -571,3 +571,10 @@ def test_what_cannot_be_undone_with_a_batch_is_refused_inside_it(opened: Callabl
                 call()
         space.remember("two")
     assert space.list().total == 2
+
+
+def test_a_duplicate_says_what_it_was_told_otherwise_and_nothing_about_defaults(space: ltm.Space) -> None:
+    space.remember("the key is under the mat", importance=4, tags=["home"], source="chat", created_at="2026-01-01T00:00:00Z")
+    assert space.remember("the key is under the mat").notes == ()
+    told = space.remember("the key is under the mat", importance=3, tags=["door"], created_at="2026-02-01T00:00:00Z")
+    assert told.notes == ("already stored with another importance, created_at, tags, left as it is",)

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -512,3 +513,122 @@ def test_a_path_that_names_no_file_is_refused(tmp_path: Path, opened: Callable[.
         opened().backup(path)  # type: ignore[arg-type]
     with pytest.raises(ltm.InvalidInput, match="folder"):
         opened().backup(tmp_path, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE speaker SET id = 9",
+        "UPDATE speaker SET space = 9",
+        "UPDATE space SET id = 9",
+        "UPDATE space SET launcher_id = '8'",
+        "REPLACE INTO speaker (id, space, sender_id, name, first_us, last_us) VALUES (1, 1, 'u9', 'Zoe', 0, 0)",
+        "REPLACE INTO speaker (space, sender_id, name, first_us, last_us) VALUES (1, 'u1', 'Zoe', 0, 0)",
+        "REPLACE INTO space (id, kind, bot, launcher_type, launcher_id, created_us) VALUES (1, 'session', 'b2', 'group', '9', 0)",
+        "REPLACE INTO space (kind, bot, launcher_type, launcher_id, created_us) VALUES ('session', 'b1', 'group', '7', 0)",
+    ],
+)
+def test_no_identity_can_be_changed_or_replaced_with_foreign_keys_off(
+    tmp_path: Path, opened: Callable[..., ltm.Memory], sql: str
+) -> None:
+    memory = opened(tmp_path / "a.db")
+    memory.space(GROUP, speaker=ALICE).remember("mine")
+    with pytest.raises(sqlite3.IntegrityError):
+        shell(tmp_path / "a.db", sql)
+    assert [each.content for each in memory.space(GROUP).list().episodes] == ["mine"]
+
+
+def test_the_twin_of_a_text_written_twice_by_hand_is_known_once_the_other_is_gone(
+    tmp_path: Path, opened: Callable[..., ltm.Memory]
+) -> None:
+    memory = opened(tmp_path / "a.db")
+    space = memory.space(GROUP)
+    first = space.remember("the same words").id
+    shell(
+        tmp_path / "a.db",
+        "INSERT INTO episode (key, id, space, content, created_us, stored_us)"
+        " VALUES ((1 << 32) | 50, 'aaaaaaaaaaaa', 1, 'The same words.', 5, 5)",
+    )
+    space.remember("something else")
+    space.forget(first)
+    assert space.remember("the same words").id == "aaaaaaaaaaaa"
+
+
+@pytest.mark.parametrize("sql", ["UPDATE speaker SET sender_id = 'zebulon'", "INSERT INTO speaker_name VALUES (1, 'Zebulon', 0)"])
+def test_an_id_or_a_further_name_given_by_hand_is_found(tmp_path: Path, opened: Callable[..., ltm.Memory], sql: str) -> None:
+    memory = opened(tmp_path / "a.db")
+    memory.space(GROUP, speaker=ALICE).remember("the rent is due")
+    shell(tmp_path / "a.db", sql)
+    memory.space(GROUP).remember("anything")
+    hits = memory.space(GROUP).recall("what did Zebulon say about the rent?").hits
+    assert hits[0].why["named"] > 0
+
+
+@pytest.mark.parametrize("table", ltm._DERIVED)
+def test_a_read_only_file_without_a_derived_table_says_so(tmp_path: Path, opened: Callable[..., ltm.Memory], table: str) -> None:
+    memory = opened(tmp_path / "a.db")
+    memory.space(GROUP).remember("x")
+    memory.close()
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.execute(f"DROP TABLE {table}")
+    db.close()
+    with pytest.raises(ltm.ReadOnly, match=f"{table}.*open it for writing"):
+        ltm.open(tmp_path / "a.db", readonly=True)
+    assert texts(opened(tmp_path / "a.db").space(GROUP).recall("x")) == ["x"]
+    assert texts(opened(tmp_path / "a.db", readonly=True).space(GROUP).recall("x")) == ["x"]
+
+
+def test_a_write_that_waits_while_the_memory_is_closed_does_not_open_it_again(tmp_path: Path) -> None:
+    memory = ltm.open(tmp_path / "a.db")
+    errors: list[Exception] = []
+
+    def write() -> None:
+        try:
+            memory.space(GROUP).remember("too late")
+        except Exception as error:
+            errors.append(error)
+
+    file = memory._file
+    file._writer_lock.acquire()
+    thread = threading.Thread(target=write)
+    thread.start()
+    while not file._queue:
+        pass
+    file.closed = True  # what close() does first, under the lock
+    file._writer_lock.release()
+    thread.join()
+    assert [type(error) for error in errors] == [ltm.InvalidInput]
+    file.closed = False
+    memory.close()
+
+
+def test_a_version_1_file_with_rows_is_upgraded_and_keeps_them(
+    tmp_path: Path, opened: Callable[..., ltm.Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are as a version 1 engine wrote them: history with tags as text, an audit without what came later."""
+    path, steps = tmp_path / "a.db", ltm._migrations()
+    db = apsw.Connection(str(path))
+    db.execute(steps[0])
+    db.execute("PRAGMA user_version = 1")
+    db.execute(
+        """
+        INSERT INTO space (id, kind, bot, launcher_type, launcher_id, created_us) VALUES (1, 'session', 'b1', 'group', '7', 1);
+        INSERT INTO speaker (id, space, sender_id, name, first_us, last_us) VALUES (1, 1, 'u1', 'Alice', 1, 1);
+        INSERT INTO episode (key, id, space, speaker, content, created_us, stored_us)
+          VALUES ((1 << 32) | 1, 'aaaaaaaaaaaa', 1, 1, 'the old text', 1000000, 1000000);
+        INSERT INTO episode_tag VALUES ((1 << 32) | 1, 'travel', 'Travel');
+        INSERT INTO profile_fact (space, speaker, field, slot, value, created_us) VALUES (1, 1, 'name', '', 'Alice', 1000000);
+        INSERT INTO fence (reason, operation, since_us, cleared_us) VALUES ('past', 'manual', 1, 2);
+        UPDATE episode SET content = 'the new text', version = 2;
+        """
+    )
+    db.close()
+    memory = opened(path)
+    assert Path(f"{path}.v1.bak").exists()
+    space = memory.space(GROUP, speaker=ALICE)
+    assert texts(space.recall("new text")) == ["the new text"]
+    (entry,) = space.audit.list(operation="external_edit").entries
+    space.undo(entry.id)
+    assert (space.get("aaaaaaaaaaaa").content, space.get("aaaaaaaaaaaa").tags) == ("the old text", ("Travel",))
+    assert space.profiles.get("speaker").name == "Alice"
+    assert memory.fences() == []

@@ -403,3 +403,13 @@ def test_filters_are_checked(bad: dict[str, Any]) -> None:
 def test_a_query_that_is_no_text_is_refused(space: ltm.Space) -> None:
     with pytest.raises(ltm.InvalidInput):
         space.recall(None)  # type: ignore[arg-type]
+
+
+def test_without_weight_on_words_and_vectors_only_exact_matches_pass(opened: Callable[..., ltm.Memory]) -> None:
+    space = opened(embedder=ltm.HashEmbedder()).space(GROUP)
+    with space.memory.batch():
+        space.remember("no vector yet, but the right words")
+    id = space.remember("a vector and the right words").id
+    weights = ltm.Weights(dense=0, lexical=0)
+    assert space.recall("the right words", weights=weights).hits == ()
+    assert [hit.episode.id for hit in space.recall(id, weights=weights).hits] == [id]
