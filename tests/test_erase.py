@@ -162,6 +162,12 @@ def put_candidates(space: ltm.Space, bob: ltm.Space) -> None:
             space.candidates.reject(*ids)
 
 
+def put_own_words_in_the_chats_profile(space: ltm.Space, bob: ltm.Space) -> None:
+    """Notes go to the chat's own profile, also when they are a speaker's own words that somebody accepted."""
+    fact = {"target_scope": "session", "field": "notes", "action": "add", "value": needle("sessionnote")}
+    bob.candidates.accept(space.candidates.add("l1_profile", fact).id)
+
+
 def put_proposals(space: ltm.Space, bob: ltm.Space) -> None:
     a, b = space.remember(needle("sourcea")).id, bob.remember("Bob was there").id
     summarise(space, a, b, text=needle("summary"))
@@ -240,6 +246,7 @@ def put_query_id(space: ltm.Space, bob: ltm.Space) -> None:
 PLACES = [value for name, value in list(globals().items()) if name.startswith("put_")]
 # Each has its own test; in one heap they would hide each other. Bob's bulk deletion would leave nothing to erase.
 FAIL_ALONE = (
+    put_own_words_in_the_chats_profile,
     put_summary_that_went,
     put_summary_forgotten,
     put_bulk_operations,
@@ -380,6 +387,22 @@ def test_copies_in_a_folder_of_backups_are_erased_too(path: Path, tmp_path: Path
         with ltm.open(copy, clock=Clock()) as again:
             assert again.check() == []
             assert KEPT in [episode.content for episode in again.space(GROUP).list(limit=50).episodes]
+
+
+def test_a_copy_that_is_fenced_is_said_before_anything_is_erased(path: Path, tmp_path: Path, opened: Open) -> None:
+    memory = opened(path)
+    mary, bob = spaces_of(memory)
+    put_content(mary, bob)
+    copy = memory.backup(tmp_path / "copy.db")
+    with ltm.open(copy, clock=Clock()) as other:
+        other.fence("frozen")
+    before = dump(memory)
+    try:
+        done = mary.erase(speaker=SENDER, also=[copy])
+    except ltm.Fenced:
+        assert dump(memory) == before
+    else:
+        assert any("frozen" in note for note in done.notes)
 
 
 @pytest.mark.parametrize("wrong", ["missing.db", "folder", "text.db"])
@@ -761,6 +784,18 @@ def test_proof_cleans_what_lies_in_free_pages(path: Path, opened: Open) -> None:
     done = memory.space(GROUP).erase(speaker=SENDER, prove=True)
     assert done.found == ()
     assert b"freed page" not in path.read_bytes()
+
+
+def test_proof_sees_pieces_that_a_moved_row_left_between_rows(path: Path, opened: Open) -> None:
+    memory = opened(path)
+    mary, bob = spaces_of(memory)
+    chance = random.Random(0)
+    with memory.batch():
+        for n in range(320):
+            who, word = (mary, f"zqxwv{chance.randrange(10**9)}kjhqz") if chance.random() < 0.4 else (bob, f"bob{chance.random()}")
+            who.remember(f"{word} {n}", tags=[word, f"{chance.random()}"])
+    done = memory.space(GROUP).erase(speaker=SENDER, prove=True)
+    assert done.found or bytes_of(path.parent) == {}, "neither cleaned nor told"
 
 
 def test_proof_tells_of_bytes_that_it_cannot_clean(path: Path, tmp_path: Path, opened: Open) -> None:
