@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import glob
 import hashlib
 import json
 import math
@@ -1146,6 +1147,21 @@ class _File:
             _copy_verified(db, target)
             self.warnings.append(f"the file was migrated from schema version {version}; a verified copy is {target.name}")
 
+    def sweep(self) -> bool:
+        """Write the file anew, then empty the log; False if a reader holds it."""
+        import apsw
+
+        if not self.checkpoint():
+            return False
+        with self._writer_lock, _translated():
+            self._check_process()
+            db = self._writer = self._writer or self.connect(writable=True)
+            try:
+                db.execute("VACUUM")
+            except apsw.BusyError:
+                return False
+        return self.checkpoint()
+
     def checkpoint(self) -> bool:
         """Fold the write-ahead log into the file and empty it; False if a reader holds it."""
         import apsw
@@ -1393,8 +1409,13 @@ def _rehash(db: apsw.Connection, keys: Sequence[int]) -> None:
         if row and row[3] != (wanted := _content_hash(*row[:3])):
             wrong.append((wanted, key))
             db.execute("UPDATE episode SET content_hash = x'' WHERE key = ?", (key,))
-    # OR IGNORE: another active episode may have it, if a program that is not ours wrote the same text twice
-    db.executemany("UPDATE OR IGNORE episode SET content_hash = ? WHERE key = ?", wrong)
+    # Another active episode may have it, if a program that is not ours wrote the same text twice: then it waits.
+    twin = (
+        "SELECT 1 FROM episode t WHERE t.space = episode.space AND coalesce(t.speaker, 0) = coalesce(episode.speaker, 0)"
+        " AND t.content_hash = ?1 AND t.status = 'active'"
+    )
+    sql = f"UPDATE episode SET content_hash = ?1 WHERE key = ?2 AND (status <> 'active' OR NOT EXISTS ({twin}))"
+    db.executemany(sql, wrong)
 
 
 def _index_edits(db: apsw.Connection, cuts: Mapping[str, ltm_text.Cut]) -> int:
@@ -1432,11 +1453,11 @@ def _close_audit(db: apsw.Connection, entry: dict[str, Any], before_us: int) -> 
     space = entry["space"]
     span = (space << SPACE_BITS, (space << SPACE_BITS) + 0xFFFFFFFF)
     start, newest = (db.execute(f"SELECT {end}(key) FROM audit WHERE key BETWEEN ? AND ?", span).get for end in ("min", "max"))
-    sql = "SELECT key, hash FROM audit WHERE key BETWEEN ? AND ? AND key < ? AND at_us < ? ORDER BY key DESC LIMIT 1"
+    sql = "SELECT key, hash, at_us FROM audit WHERE key BETWEEN ? AND ? AND key < ? AND at_us < ? ORDER BY key DESC LIMIT 1"
     end = db.execute(sql, (*span, newest, before_us)).fetchone() if newest else None
     if end is None:
         return {"id": "", "outcome": "unchanged"}
-    db.execute("INSERT INTO audit_segment VALUES (?, ?, ?, ?, ?)", (space, start, *end, entry["at_us"]))
+    db.execute("INSERT INTO audit_segment VALUES (?, ?, ?, ?, ?, ?)", (space, start, *end, entry["at_us"]))
     db.execute("DELETE FROM revision WHERE audit BETWEEN ? AND ?", (start, end[0]))
     db.execute("DELETE FROM audit WHERE key BETWEEN ? AND ?", (start, end[0]))
     closed, target = end[0] - start + 1, f"{start - span[0]}-{end[0] - span[0]}"
@@ -1448,6 +1469,9 @@ def _close_audit(db: apsw.Connection, entry: dict[str, Any], before_us: int) -> 
 def _audit_hash(previous: bytes, detail_hash: bytes, row: Mapping[str, Any]) -> bytes:
     columns = ("key", "space", "at_us", "operation", "target_type", "target_id", "via")
     return _digest(_canonical([previous.hex(), detail_hash.hex(), *(row[column] for column in columns)]))
+
+
+ANY_FENCE = "*"
 
 
 class _Change:
@@ -1463,12 +1487,12 @@ class _Change:
         self.session = space._ensure_space(db, self.now_us, "session")
         self.home = self.session if space.scope.isolation == "session" else space._ensure_space(db, self.now_us, "bot")
         self.cuts: dict[str, ltm_text.Cut] = {}
-        # What a fence was set about may pass, to finish.
+        # What a fence was set about may pass, to finish; so may what will be taken back (ANY_FENCE).
         sql = (
             "SELECT id, reason FROM fence WHERE cleared_us IS NULL AND (space IS NULL OR space IN (?, ?))"
             " AND (operation_key = '' OR operation_key <> ?) ORDER BY id LIMIT 1"
         )
-        fence = db.execute(sql, (self.session, self.home, passes)).fetchone()
+        fence = db.execute(sql, (self.session, self.home, passes)).fetchone() if passes != ANY_FENCE else None
         if fence is not None:
             raise Fenced(f"writes are blocked: {fence[1]}. Clear fence {fence[0]} to go on; reading works")
 
@@ -1481,20 +1505,20 @@ class _Change:
         raise Conflict("the source of ids gives nothing but ids that are in use")
 
     # Digests are keyed by space, so that no list of common sentences fits every file.
-    def erased_digest(self, text: str) -> bytes:
-        """The digest by which an erased text is known again; makes the key of the space at first need."""
+    def erased_digest(self, text: str, space: int) -> bytes:
+        """The digest by which an erased text is known again in a space; makes the key of the space at first need."""
         sql = "INSERT OR IGNORE INTO setting (space, name, value) VALUES (?, 'erase_key', ?)"
-        if not self.db.execute(_ERASE_KEY, (self.home,)).get:
-            self.db.execute(sql, (self.home, self._space._memory._ids()))
-        key: str = self.db.execute(_ERASE_KEY, (self.home,)).get
+        if not self.db.execute(_ERASE_KEY, (space,)).get:
+            self.db.execute(sql, (space, self._space._memory._ids()))
+        key: str = self.db.execute(_ERASE_KEY, (space,)).get
         return hashlib.blake2b(ltm_text.duplicate_form(text).encode(), digest_size=16, key=key.encode()).digest()
 
-    def is_erased(self, text: str) -> bool:
-        """Whether a text was erased in this space."""
-        if not self.db.execute(_ERASE_KEY, (self.home,)).get:
+    def is_erased(self, text: str, space: int) -> bool:
+        """Whether a text was erased in a space."""
+        if not self.db.execute(_ERASE_KEY, (space,)).get:
             return False
         sql = "SELECT 1 FROM erased WHERE space = ? AND digest = ?"
-        return bool(self.db.execute(sql, (self.home, self.erased_digest(text))).get)
+        return bool(self.db.execute(sql, (space, self.erased_digest(text, space))).get)
 
     def record(
         self,
@@ -1533,7 +1557,9 @@ class _Change:
         return [id for (id,) in self.db.execute(sql) if id not in direct]
 
     def finish(self) -> None:
-        """Bring the derived rows of everything touched up to date."""
+        """Bring the derived rows of everything touched up to date. A speaker who was only renamed has an entry of that."""
+        if renamed := self.db.execute("SELECT row FROM revision WHERE audit IS NULL LIMIT 1").get:
+            self.record("speaker", f"speaker:{renamed}", "renamed", operation="speaker_rename")
         _index_edits(self.db, self.cuts)
 
     def stored(self, key: str, request: str) -> Any:
@@ -1643,15 +1669,16 @@ def _started(pid: int) -> str:
 
 def _is_alive(holder: str, lease_us: int, now_us: int) -> bool:
     """Whether the process that holds an intent runs. Where that cannot be known, its lease decides."""
-    host, pid, started = holder.rsplit(" ", 2)
-    if host == socket.gethostname() and os.name == "posix":
+    known = re.fullmatch(r"(.+) (\d{1,9}) (\d*)", holder)
+    if known and known[1] == socket.gethostname() and os.name == "posix":
+        pid = int(known[2])
         try:
-            os.kill(int(pid), 0)
+            os.kill(pid, 0)
         except ProcessLookupError:
             return False
         except OSError:
             pass
-        return _started(int(pid)) == started
+        return _started(pid) == known[3]
     return lease_us > now_us
 
 
@@ -1711,6 +1738,7 @@ class Memory:
         self._calibrating = threading.Lock()
         self._past: tuple[Any, Memory] | None = None
         self._indexed = False
+        self._unfinished: list[int] = []
         self.warnings = file.warnings
         with file.read() as db:
             foreign = db.execute(_EDITED).fetchone() is not None
@@ -1718,10 +1746,9 @@ class Memory:
             self.warnings.append("another program edited memories; searches may miss that until the file is opened for writing")
         elif foreign and (edited := self._write(lambda db: None)):
             self.warnings.append(f"another program had edited memories; the index was brought up to date for {edited} of them")
-        self._unfinished: list[int] = []
         if not file.readonly:
             self._resolve_intents()
-            for intent in self._unfinished:
+            for intent in list(self._unfinished):
                 self._finish_erase(intent)
 
     @property
@@ -1792,8 +1819,13 @@ class Memory:
         if self.embedder is not None:
             with contextlib.suppress(EmbedderError):  # asked now or not at all: vectors stay pending then
                 self._ensure_generation()
-        with self._file.batch():
-            yield
+        indexed = self._indexed
+        try:
+            with self._file.batch():
+                yield
+        except BaseException:
+            self._indexed = indexed  # what was indexed in it is taken back
+            raise
 
     def _write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run work in a write transaction, after taking in what another program edited.
@@ -1806,6 +1838,9 @@ class Memory:
             result = work(db)
             return edited if result is None else result
 
+        if self._unfinished and self._file.batching is None:
+            for intent in list(self._unfinished):
+                self._finish_erase(intent)
         return self._file.write(transaction)  # type: ignore[no-any-return]
 
     def _adopt(self, db: apsw.Connection) -> int:
@@ -1917,26 +1952,31 @@ class Memory:
             sql = "UPDATE intent SET progress = ?, lease_us = ? WHERE key = ?"
             db.execute(sql, (progress, self._clock() + LEASE_US, intent))
             return
-        key = db.execute("DELETE FROM intent WHERE key = ? RETURNING operation_key", (intent,)).get
+        key = db.execute("SELECT operation_key FROM intent WHERE key = ?", (intent,)).get
+        db.execute("DELETE FROM intent WHERE operation_key = ?", (key,))  # with those of attempts that failed
         for (fence,) in db.execute("SELECT id FROM fence WHERE cleared_us IS NULL AND operation_key = ?", (key,)).fetchall():
             self._lift_fence(db, fence, "the operation was run again and finished", "api")
 
     def _resolve_intents(self) -> None:
         """Look at what an operation that died left: finish what can be proved, fence off what cannot."""
         with self._file.read() as db:
-            found = db.execute("SELECT key, holder, lease_us FROM intent").fetchall()
+            found = db.execute("SELECT key, holder, lease_us FROM intent WHERE operation <> 'erase'").fetchall()
+            # An erasure was committed with its intent: all that is left to do is the same whoever does it.
+            self._unfinished = [key for (key,) in db.execute("SELECT key FROM intent WHERE operation = 'erase'")]
         dead = [key for key, holder, lease in found if not _is_alive(holder, lease, self._clock())]
         for key in dead:
             self._write(lambda db, key=key: self._resolve(db, key))  # type: ignore[misc]
+
+    def _give_up(self, intent: int) -> None:
+        """Fence off what an operation that failed in between has left half done."""
+        with contextlib.suppress(Exception):  # the next open finds the intent
+            self._write(lambda db: self._resolve(db, intent))
 
     def _resolve(self, db: apsw.Connection, intent: int) -> int:
         row = db.execute("SELECT space, operation, operation_key, progress FROM intent WHERE key = ?", (intent,)).fetchone()
         if row is None:  # another process was faster
             return 0
         space, operation, key, progress = row
-        if operation == "erase":  # it was committed with the intent; all that was left is to empty the log
-            self._unfinished.append(intent)
-            return 0
         db.execute("DELETE FROM intent WHERE key = ?", (intent,))
         if db.execute("SELECT 1 FROM operation WHERE space = ? AND key = ?", (space, key)).get:
             entry = {
@@ -1957,12 +1997,18 @@ class Memory:
 
     # -- erasing
 
-    def _finish_erase(self, intent: int) -> bool:
-        """Empty the write-ahead log, which may hold pages from before; only then is the intent gone."""
-        if not self._file.checkpoint():
-            return False
+    def _finish_erase(self, intent: int) -> tuple[bool, list[str]]:
+        """Drop the copies that migrations left, write the file anew, and empty the log, which holds pages from before; only then
+        is the intent gone. Written anew because a page that was split keeps old bytes between its cells, secure_delete or not.
+        """
+        notes = self._drop_copies()
+        if not self._file.sweep():
+            if intent not in self._unfinished:
+                self._unfinished.append(intent)
+            return False, notes
         self._file.write(lambda db: db.execute("DELETE FROM intent WHERE key = ?", (intent,)) and None)
-        return self._file.checkpoint()
+        self._unfinished = [each for each in self._unfinished if each != intent]
+        return self._file.checkpoint(), notes
 
     def _drop_past(self) -> None:
         with self._calibrating:
@@ -1971,47 +2017,49 @@ class Memory:
             past[1].close()
 
     def _files(self, also: Sequence[str] = ()) -> list[Path]:
-        """Every file of this database that exists."""
+        """Every file of this database, and of copies, that exists."""
         if self._file.memory:
             return []
         base = Path(self.path)
         beside = [Path(f"{path}{suffix}") for path in (base, *also) for suffix in ("", "-wal", "-shm", "-journal")]
-        return [path for path in [*beside, *sorted(base.parent.glob(f"{base.name}.v*.bak"))] if path.exists()]
+        return [path for path in [*beside, *self._copies()] if path.exists()]
+
+    def _copies(self) -> list[Path]:
+        """Copies that migrations made of this file."""
+        base = Path(self.path)
+        return [] if self._file.memory else sorted(base.parent.glob(f"{glob.escape(base.name)}.v*.bak"))
 
     def _drop_copies(self) -> list[str]:
         """Delete the copies that migrations made of this file: they hold what was erased."""
-        copies = [path for path in self._files() if re.fullmatch(r".*\.v\d+\.bak", path.name)]
+        copies = [path for path in self._copies() if re.fullmatch(r"(?s).*\.v\d+\.bak", path.name)]
         for path in copies:
             path.unlink()
         return [f"{path.name}, a copy from before a migration, was deleted" for path in copies]
 
     def _holders(self, texts: set[str]) -> dict[str, int]:
         """How many rows of the whole file still hold one of the texts, by table."""
-        columns = {"episode": "content", "profile_fact": "value", "revision": "image", "candidate": "payload"}
+        columns = {"episode": "content", "episode_tag": "tag", "profile_fact": "value", "revision": "image", "candidate": "payload"}
+        columns |= {"speaker": "sender_id || ' ' || name", "injection": "snapshot"}
         forms = {json.dumps(text, ensure_ascii=False)[1:-1] for text in texts} | texts
-        chosen = json.dumps([text for text in sorted(forms) if len(text.encode()) >= 8])
+        chosen = json.dumps([text for text in sorted(forms) if len(text.encode()) >= PROOF_BYTES])
         found = {}
         with self._file.read() as db:
-            for table, column in {**columns, "injection": "snapshot"}.items():
-                sql = f"SELECT count(*) FROM {table} t WHERE EXISTS (SELECT 1 FROM json_each(?) j WHERE instr(t.{column}, j.value))"
+            for table, column in columns.items():
+                sql = f"SELECT count(*) FROM {table} WHERE EXISTS (SELECT 1 FROM json_each(?) j WHERE instr({column}, j.value))"
                 found[table] = db.execute(sql, (chosen,)).get
         return {table: n for table, n in found.items() if n}
 
-    def _sweep(self) -> None:
-        """Write the file anew: pages that another program freed without overwriting them go."""
-        with self._file._writer_lock, _translated():
-            if self._file._writer is not None:
-                self._file._writer.execute("VACUUM")
-        self._file.checkpoint()
-
-    def _search(self, texts: set[str], also: Sequence[str]) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """Look for texts in every byte of the database's files: as they are, and as JSON writes them."""
-        needles = sorted({text.encode() for text in texts if len(text.encode()) >= 8}, key=lambda each: (-len(each), each))[
-            :PROOF_TEXTS
-        ]
-        forms = sorted({*needles, *(json.dumps(each.decode(), ensure_ascii=False)[1:-1].encode() for each in needles)})
+    def _search(self, texts: set[str], also: Sequence[str]) -> tuple[int, tuple[str, ...], tuple[str, ...], list[str]]:
+        """Look for texts in every byte of the database's files; how many, where, what was found, and what was not looked for."""
+        long = sorted((text for text in texts if len(text.encode()) >= PROOF_BYTES), key=lambda each: (-len(each), each))
+        chosen, notes = long[:PROOF_TEXTS], []
+        if short := len(texts) - len(long):
+            notes.append(f"{short} texts have under {PROOF_BYTES} bytes, which are found anywhere, and were not looked for")
+        if len(long) > PROOF_TEXTS:
+            notes.append(f"of {len(long):,} texts the {PROOF_TEXTS} longest were looked for")
         files = self._files(also)
-        return len(needles), tuple(path.name for path in files), tuple(_search_bytes(files, forms))
+        pieces = sorted(set().union(*map(_pieces, chosen))) if chosen else []
+        return len(chosen), tuple(path.name for path in files), tuple(_search_bytes(files, pieces)), notes
 
     def erase(self, scope: Scope, *, prove: bool = False, also: Sequence[str | os.PathLike[str]] = ()) -> Erasure:
         """Erase all that a scope holds. See `Space.erase`."""
@@ -2030,6 +2078,7 @@ class Memory:
         """
         if repair:
             self.reindex()
+            self._indexed = True
         return Health(tuple(_Doctor(self).run()), to_iso(self._clock()))
 
     # -- vectors
@@ -2139,11 +2188,12 @@ class Memory:
     @staticmethod
     def _queue_missing(db: apsw.Connection) -> int:
         """Queue what lacks a vector of the newest generation: the queue is derived, and somebody may have emptied it."""
+        newest = "(SELECT slot << 62 FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1)"
         db.execute(
-            "INSERT OR IGNORE INTO job (kind, target) SELECT 'embed', key FROM episode e WHERE NOT EXISTS (SELECT 1 FROM"
-            " episode_vector v WHERE v.key = e.key | (SELECT slot << 62 FROM embedder WHERE state <> 'retired' ORDER BY state LIMIT 1))"
+            "INSERT OR IGNORE INTO job (kind, target) SELECT 'embed', key FROM episode e"
+            f" WHERE NOT EXISTS (SELECT 1 FROM episode_vector v WHERE v.key = e.key | {newest})"
         )
-        return db.changes()
+        return int(db.changes())
 
     def abandon_building(self) -> bool:
         """Give up a generation that is being built and stay with the one that serves; False if none is built."""
@@ -2273,6 +2323,13 @@ class Memory:
         with the statistics of then. Indexed when first searched."""
         with self._file.read() as db:
             spaces = sorted({space._find_space(db, "session"), space._home(db)} - {0})
+            sql = """
+                SELECT max(g.last_us) FROM audit_segment g JOIN space s ON s.id = g.space
+                WHERE g.space = :session OR (:session <> :home AND s.kind = 'session' AND s.bot = :bot)"""
+            values = {"session": space._find_space(db, "session"), "home": space._home(db), "bot": space.scope.bot}
+            closed = db.execute(sql, values).get
+            if closed is not None and moment <= closed:
+                raise Conflict(f"the history up to {to_iso(closed)} was closed; {to_iso(moment)} cannot be looked back at")
             newest = db.execute("SELECT coalesce(max(id), 0) FROM revision").get
             sizes = [db.execute("SELECT next_seq FROM space WHERE id = ?", (id,)).get for id in spaces]
             facts = db.execute("SELECT coalesce(max(id), 0) FROM profile_fact").get
@@ -2315,6 +2372,7 @@ class Memory:
                 db.execute("INSERT OR IGNORE INTO stale (key, cause) SELECT id, 'reindex' FROM episode_fts_docsize")
                 db.execute("INSERT OR IGNORE INTO stale (key, cause) SELECT -id, 'reindex' FROM speaker")
                 db.execute(_RECOUNT)
+                self._drop_wrong_vectors(db)
             db.execute("INSERT OR REPLACE INTO setting (name, value) VALUES ('text_fingerprint', ?)", (fingerprint,))
             return int(db.execute("SELECT count(*) FROM stale WHERE key > 0").get)
 
@@ -2326,6 +2384,20 @@ class Memory:
         if done:
             self._write(lambda db: self._audit_file(db, "reindex", fingerprint, episodes=done))
         return done
+
+    def _drop_wrong_vectors(self, db: apsw.Connection) -> None:
+        """Delete vectors and jobs that belong to nothing, and vectors that cannot be compared; queue what lacks one."""
+        slots = "SELECT slot FROM embedder WHERE state <> 'retired'"
+        db.execute(
+            "DELETE FROM episode_vector WHERE key & ~(1 << 62) NOT IN (SELECT key FROM episode)"
+            f" OR (key >> 62) & 1 NOT IN ({slots})"
+        )
+        for generation in self._generations(db):
+            span = (generation.offset, generation.offset + (1 << SLOT_BITS) - 1)
+            wrong = [(key,) for key, vector in _vectors(db, span) if not ltm_models.is_unit(vector, generation.dim)]
+            db.executemany("DELETE FROM episode_vector WHERE key = ?", wrong)
+        db.execute("DELETE FROM job WHERE target NOT IN (SELECT key FROM episode)")
+        self._queue_missing(db)
 
     @staticmethod
     def _index_batch(db: apsw.Connection) -> list[int]:
@@ -2344,7 +2416,7 @@ class Memory:
             found = [f"integrity: {problem}" for problem in _integrity(db)]
             found += [f"foreign key: {row}" for row in db.execute("PRAGMA foreign_key_check")]
             found += [f"{count} {words}" for words, sql in _CHECKS.items() if (count := db.execute(sql).get)]
-            found += self._check_terms(db)
+            found += self._check_terms(db) + _check_vectors(db, self._generations(db)) + _check_aliases(db)
             found += _check_audit(db)
         return found
 
@@ -2360,7 +2432,7 @@ class Memory:
             term = max(cut.counts, key=lambda t: (len(t), t), default="")
             probe = "SELECT 1 FROM episode_fts WHERE episode_fts MATCH ? AND rowid = ?"
             if term and not db.execute(probe, (f'"{space}_{term}"', key)).get:
-                found.append(f"episode {id} is not found by its term {term!r}")
+                found.append(f"episode {id} is not found by its rarest term")
         return found
 
     def backup(self, target: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -2410,6 +2482,36 @@ _CHECKS = {
 }
 
 
+def _vectors(db: apsw.Connection, span: tuple[int, int]) -> Iterator[tuple[int, bytes]]:
+    """Vectors with keys in a span, 500 at a time."""
+    last = span[0] - 1
+    while rows := db.execute(
+        "SELECT key, vector FROM episode_vector WHERE key > ? AND key <= ? ORDER BY key LIMIT 500", (last, span[1])
+    ).fetchall():
+        yield from rows
+        last = rows[-1][0]
+
+
+def _check_vectors(db: apsw.Connection, generations: Sequence[_Generation]) -> list[str]:
+    wrong = 0
+    for each in generations:
+        span = (each.offset, each.offset + (1 << SLOT_BITS) - 1)
+        wrong += sum(len(vector) == 4 * each.dim and not ltm_models.is_unit(vector, each.dim) for _, vector in _vectors(db, span))
+    return [f"{wrong} vectors are not finite and of length 1"] if wrong else []
+
+
+def _check_aliases(db: apsw.Connection) -> list[str]:
+    """By which words a question finds a speaker, computed again."""
+    names = """
+        SELECT space, id, sender_id FROM speaker UNION SELECT space, id, name FROM speaker
+        UNION SELECT s.space, s.id, n.name FROM speaker_name n JOIN speaker s ON s.id = n.speaker"""
+    wanted = {(space, alias, id) for space, id, name in db.execute(names).fetchall() for alias in ltm_text.aliases(name)}
+    found = set(db.execute("SELECT space, alias, speaker FROM speaker_alias").fetchall())
+    late = {-key for (key,) in db.execute("SELECT key FROM stale WHERE key < 0")}
+    wrong = {id for _, _, id in wanted ^ found} - late
+    return [f"{len(wrong)} speakers are not found by all their names, or by more"] if wrong else []
+
+
 def _integrity(db: apsw.Connection) -> list[str]:
     """What SQLite's own check finds. The index is asked something first: the check alone goes by the structure that this
     connection saw last, and calls it corrupt when another one has merged segments since."""
@@ -2421,19 +2523,29 @@ def _check_audit(db: apsw.Connection, space: int | None = None) -> list[str]:
     """Walk every chain, or one: sequences without a gap, every hash right. An erased detail is known by the hash it left,
     a closed part by the hash of its last entry."""
     columns = "key, id, space, at_us, operation, target_type, target_id, via, detail, detail_hash, hash"
-    ends = {row[0]: row[1:] for row in db.execute("SELECT space, max(last_key), last_hash FROM audit_segment GROUP BY space")}
+    sql = "SELECT space, first_key, max(last_key), last_hash FROM audit_segment GROUP BY space"
+    ends = {space: (first, last, digest) for space, first, last, digest in db.execute(sql)}
     span = (0, (1 << 62)) if space is None else (space << SPACE_BITS, (space << SPACE_BITS) + 0xFFFFFFFF)
     found, chain, previous = [], -1, (0, b"")
+    # A closed part must be vouched for by an entry that is itself in the chain: rows of a table alone can be made up.
+    closed = {chain for chain in ends if space is None or chain == space}
     for values in db.execute(f"SELECT {columns} FROM audit WHERE key BETWEEN ? AND ? ORDER BY key", span):
         row = dict(zip(columns.split(", "), values, strict=True))
         if (row["space"] or 0) != chain:
             chain = row["space"] or 0
-            previous = ends.get(chain, (chain << SPACE_BITS, b""))
+            previous = ends[chain][1:] if chain in ends else (chain << SPACE_BITS, b"")
         detail_hash = row["detail_hash"] if row["detail"] is None else _digest(row["detail"])
         if row["key"] != previous[0] + 1 or row["hash"] != _audit_hash(previous[1], detail_hash, row):
             found.append(f"audit entry {row['id']} was changed or does not follow the one before it")
+        if row["operation"] == "audit_close" and chain in closed and _vouches(row, chain << SPACE_BITS, ends[chain]):
+            closed.discard(chain)
         previous = (row["key"], row["hash"])
-    return found
+    return found + [f"entries up to {ends[chain][1] & 0xFFFFFFFF} are gone, and no entry closes them" for chain in sorted(closed)]
+
+
+def _vouches(row: Mapping[str, Any], first: int, end: tuple[int, int, bytes]) -> bool:
+    same = row["target_id"] == f"{end[0] - first}-{end[1] - first}"
+    return same and (row["detail"] is None or json.loads(row["detail"]).get("last_hash") == end[2].hex())
 
 
 # ------------------------------------------------------------------------------------------------- Space
@@ -2524,6 +2636,7 @@ class _Draft(NamedTuple):
     given: frozenset[str]
 
 
+_ALTERED = "{} characters that cannot be stored were replaced by U+FFFD"
 _DEFAULTS = {"importance": 2, "source": "agent", "source_ref": "", "claim_type": "unknown", "pinned": 0}
 
 
@@ -2556,15 +2669,35 @@ def _draft(content: str, tags: Sequence[str], importance: int, details: Mapping[
         raise InvalidInput(f"valid_from {to_iso(start)} must be before valid_until {to_iso(end)}")
     columns["is_update"] = int(not UPDATE_TAGS.isdisjoint(folded))
     columns["content_hash"] = _content_hash(text, start, end)
-    note = f"{altered} characters that cannot be stored were replaced by U+FFFD"
+    note = _ALTERED.format(altered)
     given = {name for name, default in _DEFAULTS.items() if columns[name] != default}
     given |= {name for name in ("event_us", "created_us") if columns[name] is not None} | ({"tags"} if folded else set())
     return _Draft(columns, folded, (note,) if altered else (), frozenset(given))
 
 
+def _id_text(id: object, what: str = "an episode id") -> str:
+    """An id as it may be looked up. Raises InvalidInput for what is no text."""
+    if not isinstance(id, str):
+        raise InvalidInput(f"{what} is text, not {_short(id)}")
+    return ltm_text.storable(id)[0]
+
+
 def _set_tags(db: apsw.Connection, key: int, tags: Mapping[str, str]) -> None:
     db.execute("DELETE FROM episode_tag WHERE key = ?", (key,))
     db.executemany("INSERT INTO episode_tag (key, folded, tag) VALUES (?, ?, ?)", [(key, *pair) for pair in tags.items()])
+
+
+def _check_copy(path: str, original: str) -> None:
+    """Whether a copy named for an erasure can be erased. Raises before anything is written anywhere."""
+    if not os.path.isfile(path):
+        raise InvalidInput(f"{path} is not a file; nothing was erased")
+    if os.path.exists(original) and os.path.samefile(path, original):
+        raise InvalidInput(f"{path} is the database itself; nothing was erased")
+    with open(path) as copy:
+        if copy.readonly:
+            raise ReadOnly(f"{path} cannot be written to; nothing was erased")
+        if fences := copy.fences():
+            raise Fenced(f"{path} is fenced: {fences[0].reason}; nothing was erased")
 
 
 _TIMES = ("event_at", "valid_from", "valid_until")
@@ -2795,10 +2928,8 @@ class Space:
     @staticmethod
     def _stored(change: _Change, id: object) -> tuple[int, str, int | None, int]:
         """Key, status, speaker and version of an episode of this space. Raises NotFound, InvalidInput."""
-        if not isinstance(id, str):
-            raise InvalidInput(f"an episode id is text, not {_short(id)}")
         sql = "SELECT key, status, speaker, version FROM episode WHERE id = ? AND space = ?"
-        row = change.db.execute(sql, (ltm_text.storable(id)[0], change.home)).fetchone()
+        row = change.db.execute(sql, (_id_text(id), change.home)).fetchone()
         if row is None:
             raise NotFound(f"no episode {_short(id)} in this space; nothing was written")
         found: tuple[int, str, int | None, int] = row
@@ -2827,7 +2958,7 @@ class Space:
             change.db.execute(sql, {"status": status, "key": key})
             return change.record("episode", id, f"{old} to {status}", before=old)
 
-        return self._changed(operations[status], work, operation_key, [id])
+        return self._changed(operations[status], work, operation_key, [_id_text(id)])
 
     @staticmethod
     def _refuse_two_active(db: apsw.Connection, key: int, id: str) -> None:
@@ -2855,11 +2986,11 @@ class Space:
             successor, status, speaker, _ = self._stored(change, by)
             if status != "active":
                 raise Conflict(f"episode {by} is {status} and cannot supersede; nothing was written")
-            target = self._superseded_target(change, id, speaker, successor)
+            target = self._superseded_target(change, _id_text(id), speaker, successor)
             self._end(change.db, target, successor)
             return change.record("episode", id, f"superseded by {by}")
 
-        return self._changed("superseded", work, operation_key, [id, by])
+        return self._changed("superseded", work, operation_key, [_id_text(id), _id_text(by)])
 
     @staticmethod
     def _end(db: apsw.Connection, key: int, successor: int) -> None:
@@ -2875,12 +3006,15 @@ class Space:
             change.db.execute("DELETE FROM episode WHERE key = ?", (key,))
             return change.record("episode", id, f"{status} episode deleted")
 
-        return self._changed("forget", work, operation_key, [id])
+        return self._changed("forget", work, operation_key, [_id_text(id)])
 
     def forget_all(self, where: Filter, *, dry_run: bool = False, operation_key: str | None = None) -> Changed:
         """Delete every episode that a filter lets pass, in one transaction that `undo` can take back. `counts`: by status;
         with `dry_run` nothing is written. A filter that lets everything pass is refused. Raises InvalidInput."""
-        if not isinstance(where, Filter) or (where == Filter(statuses=where.statuses) and set(where.statuses) == set(STATUSES)):
+        if not isinstance(where, Filter) or (
+            set(where.statuses) == set(STATUSES)
+            and replace(where, statuses=STATUSES, include_ended=False) == Filter(statuses=STATUSES)
+        ):
             raise InvalidInput("say which: a speaker, a tag, a time, a source, an importance or a status; erase takes everything")
 
         def chosen(db: apsw.Connection, home: int) -> list[tuple[int, str, str]]:
@@ -2934,13 +3068,14 @@ class Space:
         return self.for_speaker(actor)._erase(sender, prove, [_path(path, "a copy") for path in also])
 
     def _erase(self, sender: str | None, prove: bool, also: Sequence[str]) -> Erasure:
-        texts: set[str] = set()
+        for path in also:  # all of them are looked at before anything is gone
+            _check_copy(path, self._memory.path)
+        words: list[set[str]] = [set(), set()]
 
         def work(change: _Change) -> dict[str, Any]:
             eraser = _Eraser(change, sender)
             eraser.run()
-            texts.clear()
-            texts.update(eraser.texts)
+            words[:] = [set().union(*eraser.texts.values()) - {""}, eraser.marks - {""}]
             certificate = eraser.certify()
             intent = self._memory._add_intent(change.db, change.session, "erase", certificate, change.now_us)
             change.record("space", certificate, "erased", **eraser.counts)
@@ -2948,22 +3083,20 @@ class Space:
 
         done, _ = self._change("erase", work, None, None)
         self._memory._drop_past()
-        truncated = self._memory._finish_erase(done["intent"])
-        notes = [] if truncated else ["a reader kept the write-ahead log from being emptied; the next open does it"]
-        notes += self._memory._drop_copies()
+        truncated, notes = self._memory._finish_erase(done["intent"])
+        notes += [] if truncated else ["a reader keeps the write-ahead log; it is emptied by the next write or open after that"]
         for path in also:
             with open(path, clock=self._memory._clock) as copy:
                 again = copy.space(self.scope, speaker=self.speaker, via=self.via)._erase(sender, False, ())
                 notes.append(f"{path}: {sum(again.counts.values())} rows erased")
+        texts, marks = words
         kept = self._also_said(texts)
-        searched, files, found = self._memory._search(texts, also) if prove else (0, (), ())
-        held = self._memory._holders(texts) if found else {}
-        if held:
+        searched, files, found, held = 0, (), (), {}  # type: int, tuple[str, ...], tuple[str, ...], dict[str, int]
+        if prove:
+            searched, files, found, more = self._memory._search(texts | marks, also)
+            held = self._memory._holders(texts | marks) if found else {}
             rows = ", ".join(f"{n} of {table}" for table, n in held.items())
-            notes.append(f"rows that were not to be erased hold the same texts: {rows}")
-        elif found:  # what no row holds lies in pages that another program freed
-            self._memory._sweep()
-            searched, files, found = self._memory._search(texts, also)
+            notes += more + ([f"rows that were not to be erased hold the same words: {rows}"] if held else [])
         return Erasure(done["certificate"], done["counts"], truncated, kept, files, searched, found, tuple(notes))
 
     def _also_said(self, texts: set[str]) -> tuple[str, ...]:
@@ -2999,10 +3132,17 @@ class Space:
         given: dict[str, Any] = {"content": content, "importance": importance, "tags": tags, "source_ref": source_ref}
         given |= {"claim_type": claim_type, "event_at": event_at, "valid_from": valid_from, "valid_until": valid_until}
         given = {name: value for name, value in {**given, "pinned": pinned}.items() if value is not None}
+        times = {name: to_iso(to_us(value, name)) if value else "" for name, value in given.items() if name in _TIMES}
+        given |= {"tags": _texts(tags, "tags")} if tags is not None else {}
+        request = [_id_text(id), {**given, **times}, version]
+        if self._is_repeated(operation_key):
+            return self._changed("edit", lambda change: {}, operation_key, request)
+        altered = ltm_text.storable(content)[1] if isinstance(content, str) else 0
         old = self.get(id)
         self._edited(old, given)  # whatever is wrong is said before anything is asked of a model
         packed, generation, problem, cuts = None, None, "", {}
         if content is not None and content != old.content:
+            content = ltm_text.storable(content)[0]
             cuts = {content: ltm_text.cut(content)}
             named = f"{old.speaker.name}: " if old.speaker and old.speaker.name else ""
             packed, generation, problem = self._memory._passage_vector(named + content, vector)
@@ -3018,10 +3158,18 @@ class Space:
             if "content" in names:
                 self._add_vector(change.db, key, packed, generation)
             notes = [problem] if problem and "content" in names else []
+            notes += [_ALTERED.format(altered)] if altered else []
             return {**change.record("episode", id, f"edited {', '.join(names)}", fields=names), "notes": notes}
 
-        times = {name: to_iso(to_us(value, name)) if value else "" for name, value in given.items() if name in _TIMES}
-        return self._changed("edit", work, operation_key, [id, {**given, **times}, version])
+        return self._changed("edit", work, operation_key, request)
+
+    def _is_repeated(self, operation_key: str | None) -> bool:
+        """Whether an operation key was used before: then nothing of the call is looked at but whether it is the same one."""
+        if operation_key is None:
+            return False
+        with self._memory._file.read() as db:
+            sql = "SELECT 1 FROM operation WHERE space = ? AND key = ?"
+            return bool(db.execute(sql, (self._find_space(db, "session"), _id_text(operation_key, "operation_key"))).get)
 
     @staticmethod
     def _load(db: apsw.Connection, key: int) -> Episode:
@@ -3065,11 +3213,10 @@ class Space:
         """The episode of an id, or None."""
         if as_of is not None:
             return self._past(as_of).find(id)
-        if not isinstance(id, str):
-            raise InvalidInput(f"an episode id is text, not {_short(id)}")
+        id = _id_text(id)
         sql = _EPISODE + " FROM episode e LEFT JOIN speaker p ON p.id = e.speaker WHERE e.id = ? AND e.space = ?"
         with self._memory._file.read() as db:
-            row = db.execute(sql, (ltm_text.storable(id)[0], self._home(db))).fetchone()
+            row = db.execute(sql, (id, self._home(db))).fetchone()
         return _load_episode(row) if row else None
 
     def list(self, where: Filter | None = None, *, limit: int = 20, cursor: str = "", as_of: str | datetime | None = None) -> Page:
@@ -3116,14 +3263,13 @@ class Space:
 
     def history(self, id: str) -> Sequence[Version]:
         """Every state of an episode, oldest first, also of one that was forgotten. Raises NotFound."""
-        if not isinstance(id, str):
-            raise InvalidInput(f"an episode id is text, not {_short(id)}")
+        id = _id_text(id)
         with self._memory._file.read() as db:
             home = self._home(db)
-            key = db.execute("SELECT key FROM episode WHERE id = ? AND space = ?", (ltm_text.storable(id)[0], home)).get
+            key = db.execute("SELECT key FROM episode WHERE id = ? AND space = ?", (id, home)).get
             if key is None:
                 sql = "SELECT row FROM revision WHERE source = 'episode' AND row BETWEEN ? AND ? AND image ->> 'id' = ? LIMIT 1"
-                key = db.execute(sql, (home << SPACE_BITS, (home << SPACE_BITS) + 0xFFFFFFFF, ltm_text.storable(id)[0])).get
+                key = db.execute(sql, (home << SPACE_BITS, (home << SPACE_BITS) + 0xFFFFFFFF, id)).get
             if not home or key is None:
                 raise NotFound(f"no episode {_short(id)} in this space, and none in its history")
             return _versions(db, key)
@@ -3152,7 +3298,7 @@ class Space:
             counts = _undo(change.db, entry)
             return change.record(entry.target_type, entry.target_id, f"undone: {entry.operation}", undone=audit_id, **counts)
 
-        return self._changed("undo", work, operation_key, [audit_id])
+        return self._changed("undo", work, operation_key, [_id_text(audit_id, "an audit id")])
 
     def _past(self, as_of: str | datetime) -> Space:
         """This scope as it was stored at a moment, in memory, for reading. Kept until the next one is asked for."""
@@ -3380,31 +3526,44 @@ def _parse_cursor(cursor: str) -> tuple[int, int]:
 
 def _copy_past(db: apsw.Connection, target: apsw.Connection, spaces: Sequence[int], moment: int) -> None:
     """Copy spaces with their speakers, facts, episodes and vectors as they stood at a moment."""
-    for table, column in (("space", "id"), ("speaker", "space"), ("speaker_alias", "space")):
+    for table, column in (("space", "id"), ("speaker", "space")):
         names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
         sql = f"SELECT {', '.join(names)} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
         marks = ", ".join("?" * len(names))
         rows = db.execute(sql, (json.dumps(spaces),)).fetchall()
         target.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", rows)
-    target.execute("UPDATE space SET n_episodes = 0, n_active = 0, n_terms = 0; DELETE FROM stale")
+    target.execute("UPDATE space SET n_episodes = 0, n_active = 0, n_terms = 0")
+    _copy_names(db, target, moment)
     target.execute("PRAGMA defer_foreign_keys = ON")
     for space in spaces:
         for source in ("episode", "profile_fact"):
             for row, image in _images_at(db, source, space, moment):
                 values = {name: image.get(name) for name in _COLUMNS[source]} | {_KEYS[source]: row, "space": space}
                 if source == "episode":
-                    values |= {"id": image["id"]}
+                    folded = {_fold_tag(tag): tag for tag in image["tags"]}
+                    values |= {"id": image["id"], "is_update": int(not UPDATE_TAGS.isdisjoint(folded))}
                 names = list(values)
                 marks = ", ".join(f":{name}" for name in names)
                 target.execute(f"INSERT INTO {source} ({', '.join(names)}) VALUES ({marks})", values)
-                if source == "episode" and image["tags"]:
-                    _set_tags(target, row, {_fold_tag(tag): tag for tag in image["tags"]})
+                if source == "episode" and folded:
+                    _set_tags(target, row, folded)
     target.execute("UPDATE episode SET superseded_by = NULL WHERE superseded_by NOT IN (SELECT key FROM episode)")
     target.execute("DELETE FROM revision")
     names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info('embedder')")]
     rows = db.execute(f"SELECT {', '.join(names)} FROM embedder WHERE state = 'current'").fetchall()
     target.executemany(f"INSERT INTO embedder VALUES ({', '.join('?' * len(names))})", rows)
     _copy_vectors(db, target)
+
+
+def _copy_names(db: apsw.Connection, target: apsw.Connection, moment: int) -> None:
+    """Speakers who were known then, by the names they had gone by until then."""
+    target.execute("DELETE FROM speaker WHERE first_us > ?", (moment,))
+    for (speaker,) in target.execute("SELECT id FROM speaker ORDER BY id").fetchall():
+        image = _image_at(db, "speaker", speaker, moment)
+        target.execute("UPDATE speaker SET name = ? WHERE id = ?", ((image or {}).get("name", ""), speaker))
+        sql = "SELECT speaker, name, first_us FROM speaker_name WHERE speaker = ? AND first_us <= ?"
+        rows = db.execute(sql, (speaker, moment)).fetchall()
+        target.executemany("INSERT INTO speaker_name (speaker, name, first_us) VALUES (?, ?, ?)", rows)
 
 
 def _images_at(db: apsw.Connection, source: str, space: int, moment: int) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -3442,8 +3601,9 @@ _COLUMNS = {
         *("speaker", "field", "slot", "value", "status", "reason", "confidence", "created_us", "ended_us", "stored_us"),
     ),
     "candidate": ("status", "payload", "updated_us", "result"),
+    "speaker": ("name", "first_us AS stored_us"),
 }
-_KEYS = {"episode": "key", "profile_fact": "id", "candidate": "key"}
+_KEYS = {"episode": "key", "profile_fact": "id", "candidate": "key", "speaker": "id"}
 
 
 def _row_image(db: apsw.Connection, source: str, row: int) -> dict[str, Any] | None:
@@ -3452,7 +3612,7 @@ def _row_image(db: apsw.Connection, source: str, row: int) -> dict[str, Any] | N
     values = db.execute(f"SELECT {', '.join(columns)} FROM {source} WHERE {_KEYS[source]} = ?", (row,)).fetchone()
     if values is None:
         return None
-    image = dict(zip(columns, values, strict=True))
+    image = dict(zip((column.rpartition(" ")[2] for column in columns), values, strict=True))
     if source == "episode":
         image["tags"] = [tag for (tag,) in db.execute("SELECT tag FROM episode_tag WHERE key = ? ORDER BY folded", (row,))]
     return image
@@ -3512,7 +3672,7 @@ def _versions(db: apsw.Connection, key: int) -> list[Version]:
     rows.append((_row_image(db, "episode", key), None, "", ""))
     found, since = [], None
     for image, ended, audit, operation in rows:
-        if image is not None and ended != since:  # one operation may touch a row twice
+        if image is not None and (ended is None or ended != since):  # one operation may touch a row twice
             start = to_iso(_since(image) if since is None else since)
             until = to_iso(ended) if ended is not None else ""
             found.append(Version(_image_episode(db, key, image), start, until, audit or "", operation or ""))
@@ -3548,23 +3708,86 @@ def _image_view(db: apsw.Connection, source: str, row: int, image: Mapping[str, 
 
 
 def _undo(db: apsw.Connection, entry: _Entry) -> dict[str, int]:
-    """Put the rows of an operation back, last change first; return how many of what."""
-    sql = "SELECT space, source, row, image FROM revision WHERE audit = ? ORDER BY id DESC"
+    """Put the rows of an operation back as they were before it; return how many of what."""
+    sql = "SELECT space, source, row, image FROM revision WHERE audit = ? AND source <> 'speaker' ORDER BY id DESC"
     revisions = db.execute(sql, (entry.key,)).fetchall()
     made = entry.made(db)
     if not revisions and not made:
         raise Conflict(f"{entry.operation} {entry.id} changed nothing that can be put back; nothing was written")
-    touched = {(source, row) for _, source, row, _ in revisions} | set(made)
-    for source, row in sorted(touched):
+    for source, row in sorted({(source, row) for _, source, row, _ in revisions} | set(made)):
         _refuse_touched(db, entry, source, row, (source, row) in made)
     db.execute("PRAGMA defer_foreign_keys = ON")  # rows come back one by one
     for source, row in made:
         db.execute(f"DELETE FROM {source} WHERE {_KEYS[source]} = ?", (row,))
-    # The oldest image of each row is how it was before the operation.
-    first = {(source, row): (space, image) for space, source, row, image in revisions if (source, row) not in made}
-    for (source, row), (space, image) in first.items():
-        _put_back(db, space, source, row, _load_image(image))
-    return {"deleted": len(made), "put_back": len(first)}
+    # The oldest image of each row is how it was before the operation; what a summary was drawn from is in that of its deletion.
+    first, lineage = {}, {}
+    for space, source, row, text in revisions:
+        image = _load_image(text)
+        first[source, row] = (space, image)
+        if image and image.get("lineage"):
+            lineage[row] = image["lineage"]
+    back = {place: value for place, value in first.items() if place not in made}
+    episodes = [row for source, row in back if source == "episode"]
+    held = _hold_lineage(db, episodes)
+    db.executemany("UPDATE episode SET content_hash = x'' WHERE key = ?", [(row,) for row in episodes])  # two may swap texts
+
+    def order(place: tuple[str, int]) -> int:
+        """Deletions, then changes, then what comes back."""
+        source, row = place
+        there = db.execute(f"SELECT 1 FROM {source} WHERE {_KEYS[source]} = ?", (row,)).get
+        return 0 if back[place][1] is None else 1 if there else 2
+
+    for source, row in sorted(back, key=order):
+        space, image = back[source, row]
+        _put_back(db, space, source, row, image)
+    left = _relink(db, entry.at_us, held, {row: lineage[row] for row in lineage if row in episodes})
+    for row in episodes:  # after all of them: a twin by now is a conflict
+        held_hash = db.execute("SELECT content, valid_from_us, valid_until_us FROM episode WHERE key = ?", (row,)).fetchone()
+        if held_hash:
+            db.execute("UPDATE episode SET content_hash = ? WHERE key = ?", (_content_hash(*held_hash), row))
+    return {"deleted": len(made), "put_back": len(back) - left, "left_out": left}
+
+
+def _hold_lineage(db: apsw.Connection, sources: Sequence[int]) -> list[tuple[int, int, bytes]]:
+    """Take out the lineage that rests on rows about to be put back, so that putting them back takes no summary away."""
+    held: list[tuple[int, int, bytes]] = []
+    for source in sources:
+        held += db.execute("DELETE FROM lineage WHERE source = ? RETURNING summary, source, source_hash", (source,)).fetchall()
+    return held
+
+
+def _relink(
+    db: apsw.Connection, at_us: int, held: Sequence[tuple[int, int, bytes]], back: Mapping[int, Sequence[tuple[int, str]]]
+) -> int:
+    """Give summaries their lineage again; return how many that came back have to go, since a source is not what it was then.
+
+    A summary that stood before the operation stands after its undo; one that was drawn since, from what is undone, goes.
+    """
+    for summary, source, digest in held:
+        if not db.execute("SELECT 1 FROM episode WHERE key = ?", (summary,)).get:
+            continue
+        if _image_at(db, "episode", summary, at_us - 1) is None:
+            db.execute("DELETE FROM episode WHERE key = ?", (summary,))
+        else:
+            db.execute("INSERT OR IGNORE INTO lineage (summary, source, source_hash) VALUES (?, ?, ?)", (summary, source, digest))
+    left = 0
+    for summary, sources in back.items():
+        if all(
+            _cited(_image_at(db, "episode", source, at_us - 1)) == _cited(_row_image(db, "episode", source))
+            for source, _ in sources
+        ):
+            rows = [(summary, source, bytes.fromhex(digest)) for source, digest in sources]
+            db.executemany("INSERT OR IGNORE INTO lineage (summary, source, source_hash) VALUES (?, ?, ?)", rows)
+        else:
+            db.execute("DELETE FROM episode WHERE key = ?", (summary,))
+            left += 1
+    return left
+
+
+def _cited(image: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
+    """What a summary depends on of a source."""
+    names = ("content", "speaker", "status", "event_us", "valid_from_us", "valid_until_us", "claim_type")
+    return tuple(image[name] for name in names) if image else None
 
 
 def _refuse_touched(db: apsw.Connection, entry: _Entry, source: str, row: int, made: bool) -> None:
@@ -3578,8 +3801,10 @@ def _refuse_touched(db: apsw.Connection, entry: _Entry, source: str, row: int, m
     for _, id, operation, undone in later:
         if undone == entry.id and id not in cancelled:
             raise Conflict(f"{entry.operation} {entry.id} was undone by {id} already; nothing was written")
-        if id in cancelled or (undone in after):
-            cancelled |= {undone}
+        if id in cancelled:
+            continue
+        if undone in after:
+            cancelled.add(undone)
             continue
         raise Conflict(f"{operation} {id} changed the same later; undo that first. Nothing was written")
     if made and not db.execute(f"SELECT 1 FROM {source} WHERE {_KEYS[source]} = ?", (row,)).get:
@@ -3597,7 +3822,7 @@ def _put_back(db: apsw.Connection, space: int, source: str, row: int, image: dic
     if source == "episode":
         folded = {_fold_tag(tag): tag for tag in image["tags"]}
         values["is_update"] = int(not UPDATE_TAGS.isdisjoint(folded))
-        values["content_hash"] = _content_hash(image["content"], image["valid_from_us"], image["valid_until_us"])
+        values["content_hash"] = b""
         values["version"] = int(image["version"]) + 1  # nobody who saw the state between may take it for that
         if current:
             values["version"] = db.execute("SELECT version + 1 FROM episode WHERE key = ?", (row,)).get
@@ -3613,9 +3838,6 @@ def _put_back(db: apsw.Connection, space: int, source: str, row: int, image: dic
         db.execute(sql, (space, source, row))
     if source == "episode":
         _set_tags(db, row, folded)
-        for source_key, digest in image.get("lineage") or ():
-            sql = "INSERT OR IGNORE INTO lineage (summary, source, source_hash) VALUES (?, ?, ?)"
-            db.execute(sql, (row, source_key, bytes.fromhex(digest)))
 
 
 # ------------------------------------------------------------------------------------------------ ranking
@@ -3849,20 +4071,25 @@ class _Entry(NamedTuple):
 
     key: int
     id: str
+    at_us: int
     operation: str
     target_type: str
     target_id: str
     detail: dict[str, Any]
 
     def made(self, db: apsw.Connection) -> list[tuple[str, int]]:
-        """Rows that the operation stored, last first. remember notes only when it stored none."""
+        """Rows that the operation stored, last first. `remember` names its own as the target; entries of version 1 name none,
+        and theirs are those of the same moment."""
         spans = self.detail.get("made", {})
         made = [(table, key) for table, runs in spans.items() for first, last in runs for key in range(first, last + 1)]
         if self.operation == "remember" and not self.detail.get("found"):
             sql = """
-                SELECT key FROM episode WHERE id = ?1
-                UNION SELECT row FROM revision WHERE source = 'episode' AND image ->> 'id' = ?1 LIMIT 1"""
-            made += [("episode", key) for (key,) in db.execute(sql, (self.target_id,))]
+                SELECT key FROM episode WHERE id = ?1 AND stored_us = ?2 UNION SELECT row FROM revision
+                WHERE source = 'episode' AND image ->> 'id' = ?1 AND image ->> 'stored_us' = ?2 LIMIT 1"""
+            made += [("episode", key) for (key,) in db.execute(sql, (self.target_id, self.at_us))]
+        if self.operation == "update_profile" and not spans:
+            sql = "SELECT id FROM profile_fact WHERE space = ? AND created_us = ? AND stored_us IS NULL"
+            made += [("profile_fact", id) for (id,) in db.execute(sql, (self.key >> SPACE_BITS, self.at_us))]
         return made[::-1]
 
 
@@ -3880,13 +4107,13 @@ class Audit:
         session = self._space._find_space(db, "session")
         if not isinstance(id, str) or not session:
             return None
-        sql = "SELECT key, id, operation, target_type, target_id, detail FROM audit"
+        sql = "SELECT key, id, at_us, operation, target_type, target_id, detail FROM audit"
         sql += " WHERE key BETWEEN ? AND ? AND id = ? ORDER BY key DESC"
         row: Any = db.execute(sql + " LIMIT 1", (*self._span(session), ltm_text.storable(id)[0])).fetchone()
         if row is None:
             return None
-        key, name, operation, target_type, target_id, detail = row
-        return _Entry(key, name, operation, target_type, target_id, json.loads(detail or "{}"))
+        key, name, at, operation, target_type, target_id, detail = row
+        return _Entry(key, name, at, operation, target_type, target_id, json.loads(detail or "{}"))
 
     def list(self, *, limit: int = 20, cursor: str = "", operation: str | None = None, target: str | None = None) -> AuditPage:
         """Entries, newest first, `limit` (1 to 500) a page; of one operation or one target id if given."""
@@ -3895,14 +4122,17 @@ class Audit:
             session = self._space._find_space(db, "session")
             first, last = self._span(session)
             before = first + _sequence(cursor) if cursor else last + 1
+            target = self._stored_target(db, session, target)
             chosen = (first + 1, before - 1, operation, target)
             condition = "key BETWEEN ? AND ? AND (?3 IS NULL OR operation = ?3) AND (?4 IS NULL OR target_id = ?4)"
             sql = f"SELECT {_AUDIT} FROM audit WHERE {condition} ORDER BY key DESC LIMIT ?"
             rows = db.execute(sql, (*chosen, limit + 1)).fetchall() if session else []
-            if operation is None and target is None:  # the chain has no gaps: counting is subtraction
+            if not session:
+                total = 0
+            elif operation is None and target is None:  # the chain has no gaps: counting is subtraction
                 sql = "SELECT {}(key) FROM audit WHERE key BETWEEN ? AND ?"  # both in one statement would read every row
                 low, high = (db.execute(sql.format(end), (first, last)).get for end in ("min", "max"))
-                total = high - low + 1 if session and low else 0
+                total = high - low + 1 if low else 0
             else:
                 total = db.execute(f"SELECT count(*) FROM audit WHERE {condition}", (first + 1, last, operation, target)).get
             entries = tuple(self._load(db, session, row) for row in rows[:limit])
@@ -3943,14 +4173,15 @@ class Audit:
     def verify(self, head: str = "") -> Sequence[str]:
         """Recompute the chain of this chat and return what does not fit, in words: [] says that no kept entry was changed,
         removed or moved. With a `head` printed earlier, nor was the chain cut or written anew since."""
-        sequence, _, digest = head.partition(":")
-        if head and not (sequence.isdecimal() and re.fullmatch("[0-9a-f]{64}", digest)):
+        sequence, _, digest = head.partition(":") if isinstance(head, str) else ("", "", "")
+        if head and not (re.fullmatch("[0-9]{1,40}", sequence) and re.fullmatch("[0-9a-f]{64}", digest)):
             raise InvalidInput(f"{_short(head)} is not a head as audit head prints it")
         with self._space._memory._file.read() as db:
             session = self._space._find_space(db, "session")
             found = _check_audit(db, session) if session else []
             if head:
-                key = (session << SPACE_BITS) + int(sequence)
+                number = int(sequence)
+                key = (session << SPACE_BITS) + number if 0 < number <= 0xFFFFFFFF else 0  # never an entry of the next chat
                 segment = "SELECT last_hash FROM audit_segment WHERE last_key = ?1 UNION ALL SELECT hash FROM audit WHERE key = ?1"
                 stored = db.execute(segment, (key,)).get
                 closed = "SELECT 1 FROM audit_segment WHERE space = ? AND ? BETWEEN first_key AND last_key"
@@ -3982,10 +4213,23 @@ class Audit:
         detail = json.loads(text or "{}")
         actor = detail.pop("actor_id", "")
         name = db.execute("SELECT name FROM speaker WHERE space = ? AND sender_id = ?", (session, actor)).get if actor else ""
-        target = self._target(db, target_type, target_id)
+        target = detail.get("document", "") if target_type == "document" else self._target(db, target_type, target_id)
         summary, query = detail.pop("summary", ""), detail.pop("query_id", "")
         head = (id, operation, target_type, target, summary, to_iso(at), via, actor)
         return AuditEntry(*head, name or "", query, detail, text is None)
+
+    def _stored_target(self, db: apsw.Connection, session: int, target: str | None) -> str | None:
+        """A target id as rows keep it; the inverse of `_target`."""
+        if target is not None and not isinstance(target, str):
+            raise InvalidInput(f"a target is text, not {_short(target)}")
+        key = self._space.scope.session_key
+        if target == key:
+            return "session"
+        if target is None or not target.startswith(f"{key}:"):
+            return ltm_text.storable(target)[0] if target is not None else None
+        sql = "SELECT id FROM speaker WHERE space = ? AND sender_id = ?"
+        speaker = db.execute(sql, (session, ltm_text.storable(target[len(key) + 1 :])[0])).get
+        return f"speaker:{speaker}"
 
     def _target(self, db: apsw.Connection, target_type: str, target_id: str) -> str:
         """Profiles are named by session key and sender; the row keeps a number, so that erasing the sender leaves no trace."""
@@ -4026,7 +4270,7 @@ class Profiles:
             return self._space._past(as_of).profiles.get(subject)
         with self._space._memory._file.read() as db:
             found = self._subject(db, subject)
-            return _load_profile(db, *found, self._space._memory._clock()) if found else Profile()
+            return _load_profile(db, *(found or (0, None)), self._space._memory._clock())
 
     def history(self, subject: Literal["session", "speaker"] = "session", field: str | None = None) -> list[Fact]:
         """Every value a field has had (all fields if None), oldest first, with what became of it."""
@@ -4965,7 +5209,8 @@ class Transfer:
             first = "; ".join(f"{position}: {problem}" for position, problem in skipped[:5])
             more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
             raise InvalidInput(f"{len(skipped)} of {len(items) + len(skipped)} records cannot be taken, so none was: {first}{more}")
-        self._space._memory._ensure_index(writing=True)
+        if not dry_run:
+            self._space._memory._ensure_index(writing=True)
         job = _Import(self._space, items, f"import:{digest[:32]}", document, allow_erased=allow_erased)
         job.run(dry_run=dry_run, progress=progress)
         counts = (job.episodes, job.facts, job.duplicates)
@@ -4981,6 +5226,8 @@ class Transfer:
             for item in ltm_formats.read(source):
                 if item.problem:
                     skipped.append((item.position, item.problem))
+                elif item.type == "episode" and (problem := _unstorable(item.data)):
+                    skipped.append((item.position, problem))
                 elif item.type in ("episode", "profile"):
                     items.append(item)
                 elif item.type != "header":
@@ -5008,10 +5255,28 @@ class Transfer:
             if not ids:
                 return {"id": name, "outcome": "unchanged", "counts": {"deleted": 0}}
             change.db.execute("DELETE FROM episode WHERE space = ? AND document = ?", (change.home, name))
-            done = change.record("document", name, f"{len(ids)} episodes deleted", deleted=len(ids), direct=ids)
-            return {**done, "counts": {"deleted": len(ids)}}
+            words = f"{len(ids)} episodes deleted"
+            done = change.record("document", "", words, deleted=len(ids), ids=ids, document=name, direct=ids)
+            return {**done, "id": name, "counts": {"deleted": len(ids)}}
 
         return self._space._changed("delete_document", work, operation_key, [name])
+
+
+def _unstorable(data: Mapping[str, Any]) -> str:
+    """Why an episode that reads well cannot be stored; '' when it can."""
+    try:
+        _import_draft(data, "")
+    except InvalidInput as error:
+        return str(error)
+    return ""
+
+
+def _import_draft(data: Mapping[str, Any], document: str) -> _Draft:
+    details = {name: data[name] for name in ("source", "source_ref", "claim_type", "pinned", *_TIMES)}
+    details["source"] = details["source"] if details["source"].strip() else "import"
+    if document and not data["source_ref"]:
+        details["source_ref"] = f"document:{document}"[:REF_CHARS]
+    return _draft(data["content"], data["tags"], data["importance"], {**details, "created_at": data["timestamp"]})
 
 
 def _json_line(record: Mapping[str, Any]) -> str:
@@ -5066,103 +5331,123 @@ class _Import:
         self.notes: list[str] = []
         self.audit_ids: list[str] = []
         self._keys: dict[str, int] = {}  # old id -> new key, of this file
+        self._new: set[str] = set()  # old ids stored by this import
         self._links: list[tuple[str, str, str]] = []  # old id of a superseded episode, of its successor; its position
         self._lineage: list[tuple[str, Sequence[str]]] = []
         self._speakers: dict[tuple[int, str, str], int] = {}
 
     def run(self, *, dry_run: bool, progress: Callable[[int, int], None] | None) -> None:
+        memory = self.space._memory
         batches = [self.items[at : at + IMPORT_BATCH] for at in range(0, len(self.items), IMPORT_BATCH)]
-        file = self.space._memory._file
         if dry_run:
-            with contextlib.suppress(_DryRun), file.batch():
+            indexed = memory._indexed
+            with contextlib.suppress(_DryRun), memory._file.batch():
                 for batch in batches:
-                    self._store(batch, last=batch is batches[-1])
+                    self._store(batch, last=batch is batches[-1], passes=ANY_FENCE)
                 raise _DryRun
+            memory._indexed = indexed
             self.audit_ids.clear()
             return
-        intent = self.space._memory._begin_intent(self.space, "import_l2", self.key) if len(batches) > 1 else None
-        for number, batch in enumerate(batches, 1):
-            self._store(
-                batch,
-                last=batch is batches[-1],
-                intent=intent,
-                progress=f"{number * IMPORT_BATCH:,} of {len(self.items):,} records",
-            )
-            if progress:
-                progress(min(number * IMPORT_BATCH, len(self.items)), len(self.items))
+        intent = memory._begin_intent(self.space, "import_l2", self.key) if len(batches) > 1 else None
+        try:
+            for number, batch in enumerate(batches, 1):
+                done = min(number * IMPORT_BATCH, len(self.items))
+                words = f"{done:,} of {len(self.items):,} records"
+                self._store(batch, last=batch is batches[-1], intent=intent, progress=words, passes=self.key)
+                if progress:
+                    progress(done, len(self.items))
+        except BaseException:
+            if intent is not None:
+                memory._give_up(intent)
+            raise
 
-    def _store(self, batch: Sequence[ltm_formats.Item], *, last: bool, intent: int | None = None, progress: str = "") -> None:
-        cuts = {item.data["content"]: ltm_text.cut(item.data["content"]) for item in batch if item.type == "episode"}
+    def _store(
+        self, batch: Sequence[ltm_formats.Item], *, last: bool, passes: str, intent: int | None = None, progress: str = ""
+    ) -> None:
+        texts = [ltm_text.storable(item.data["content"])[0] for item in batch if item.type == "episode"]
+        cuts = {text: ltm_text.cut(text) for text in texts}
 
         def work(change: _Change) -> dict[str, Any]:
             change.cuts = cuts
             made: dict[str, list[int]] = {"episode": [], "profile_fact": []}
             counts = {"duplicates": 0, "erased": 0}
             erased: list[int] = []
+            notes: list[str] = []
             for item in batch:
                 if item.type == "profile":
                     made["profile_fact"] += self._profile(change, item.data, counts)
-                elif (key := self._episode(change, item, counts, erased)) is not None:
+                elif (key := self._episode(change, item, counts, erased, notes)) is not None:
                     made["episode"].append(key)
-            notes = self._link(change) if last else []
+            notes += self._link(change) if last else []
             notes += [f"{counts['erased']} profile values were erased here and stay out"] if counts["erased"] else []
             counts |= {"episodes": len(made["episode"]), "facts": len(made["profile_fact"])}
             done = {"audit_id": ""}
-            if any(made.values()) or notes:
-                target = ("document", self.document) if self.document else ("episode", "")
-                done = change.record(*target, f"{counts['episodes']} episodes, {counts['facts']} facts", made=made, file=self.key)
+            if any(made.values()) or change.db.execute("SELECT 1 FROM revision WHERE audit IS NULL LIMIT 1").get:
+                words = f"{counts['episodes']} episodes, {counts['facts']} facts"
+                target = "document" if self.document else "episode"
+                done = change.record(target, "", words, made=made, file=self.key, document=self.document)
             if intent is not None:
                 self.space._memory._step_intent(change.db, intent, progress, done=last)
             return {**counts, "audit_id": done["audit_id"], "erased": erased, "notes": notes}
 
-        found, _ = self.space._change("import_l2", work, None, None, passes=self.key)
+        found, _ = self.space._change("import_l2", work, None, None, passes=passes)
         self.episodes, self.facts = self.episodes + found["episodes"], self.facts + found["facts"]
         self.duplicates += found["duplicates"]
         self.erased += found["erased"]
         self.notes += found["notes"]
         self.audit_ids += [found["audit_id"]] if found["audit_id"] else []
 
-    def _episode(self, change: _Change, item: ltm_formats.Item, counts: dict[str, int], erased: list[int]) -> int | None:
-        """Store one episode; None when it is there already or was erased."""
+    def _episode(
+        self, change: _Change, item: ltm_formats.Item, counts: dict[str, int], erased: list[int], notes: list[str]
+    ) -> int | None:
+        """Store one episode; None when it is there already or was erased. What is not taken over of it is noted."""
         data = item.data
         old = data["id"] or "sha256:" + _digest(_canonical(data)).hex()[:24]
-        draft = self._draft(data)
+        draft = _import_draft(data, self.document)
         row = {**draft.columns, "status": data["status"], "document": self.document or data["document"] or None}
-        extra = {**data["extra"], "imported_episode_id": old}
-        speaker = self._speaker(change, change.home, data["sender_id"], data["sender_name"])
-        known = self._known(change, old, row, speaker)
-        if known is not None:
-            counts["duplicates"] += 1
-            self._keys[old] = known
-            return None
-        if not self.allow_erased and change.is_erased(data["content"]):
-            erased.append(item.position)
-            return None
+        speaker = self._find_speaker(change, change.home, data["sender_id"])
+        known = self._known(change, old, data["imported_episode_id"], row, speaker)
         if data["superseded_by"] and data["status"] != "active":
             self._links.append((old, data["superseded_by"], str(item.position)))
-        row["extra"] = _canonical(extra)
-        key, _ = self.space._insert(change, draft._replace(columns=row), speaker, None, None)
-        self._keys[old] = key
         if data["sources"]:
             self._lineage.append((old, data["sources"]))
+        if known is not None:
+            counts["duplicates"] += 1
+            self._keys.setdefault(old, known)
+            if change.db.execute("SELECT content FROM episode WHERE key = ?", (known,)).get != row["content"] and old in self._new:
+                notes.append(f"record {item.position}: {_short(old)} came before with another text, which was kept")
+            return None
+        if not self.allow_erased and change.is_erased(data["content"], change.home):
+            erased.append(item.position)
+            return None
+        notes += [f"record {item.position}: {note}" for note in draft.notes]
+        if data["superseded_by"] and data["status"] == "active":
+            notes.append(f"record {item.position}: is active, so its successor {_short(data['superseded_by'])} was left out")
+        if data["sender_name"] and not data["sender_id"]:
+            notes.append(f"record {item.position}: sender_name without a sender_id names nobody and was left out")
+        row["extra"] = _canonical({**data["extra"], "imported_episode_id": old})
+        speaker = self._speaker(change, change.home, data["sender_id"], data["sender_name"])
+        key, _ = self.space._insert(change, draft._replace(columns=row), speaker, None, None)
+        self._keys[old] = key
+        self._new.add(old)
         return key
 
-    def _draft(self, data: Mapping[str, Any]) -> _Draft:
-        details = {name: data[name] for name in ("source", "source_ref", "claim_type", "pinned", *_TIMES)}
-        if self.document and not data["source_ref"]:
-            details["source_ref"] = f"document:{self.document}"[:REF_CHARS]
-        return _draft(data["content"], data["tags"], data["importance"], {**details, "created_at": data["timestamp"]})
-
-    def _known(self, change: _Change, old: str, row: Mapping[str, Any], speaker: int | None) -> int | None:
-        """The key under which a record is in this space already: exported from here, imported before, or the same active text."""
+    def _known(self, change: _Change, old: str, origin: str, row: Mapping[str, Any], speaker: int | None) -> int | None:
+        """The key under which a record is in this space already: exported from here (and maybe back from elsewhere), imported
+        before, or the same active text."""
         sql = """
-            SELECT key FROM episode WHERE space = :space AND id = :old
+            SELECT key FROM episode WHERE space = :space AND id IN (:old, :origin)
             UNION ALL SELECT key FROM episode WHERE space = :space AND extra IS NOT NULL
               AND json_extract(extra, '$.imported_episode_id') = :old
             UNION ALL SELECT key FROM episode WHERE :active AND space = :space AND coalesce(speaker, 0) = :speaker
               AND content_hash = :hash AND status = 'active' AND content_hash <> x'' LIMIT 1"""
-        values = {"space": change.home, "old": old, "speaker": speaker or 0, "hash": row["content_hash"]}
+        values = {"space": change.home, "old": old, "origin": origin, "speaker": speaker or 0, "hash": row["content_hash"]}
         found: int | None = change.db.execute(sql, {**values, "active": row["status"] == "active"}).get
+        return found
+
+    @staticmethod
+    def _find_speaker(change: _Change, space: int, id: str) -> int | None:
+        found: int | None = change.db.execute("SELECT id FROM speaker WHERE space = ? AND sender_id = ?", (space, id)).get
         return found
 
     def _speaker(self, change: _Change, space: int, id: str, name: str) -> int | None:
@@ -5185,16 +5470,28 @@ class _Import:
         """Point superseded episodes at the new rows of their successors, summaries at their sources; say which have none."""
         db, notes, lost = change.db, [], []
         for old, successor, position in self._links:
-            key, by = self._keys[old], self._key(db, change.home, successor)
-            if by is not None and by != key:
+            key, by = self._keys.get(old), self._key(db, change.home, successor)
+            row = (
+                db.execute("SELECT status, superseded_by FROM episode WHERE key = ?", (key,)).fetchone()
+                if key is not None
+                else None
+            )
+            if row is None or row[0] == "active" or row[1] is not None:  # left out, or linked by an earlier attempt
+                continue
+            if by is not None and not _follows(db, key, by):
                 db.execute("UPDATE episode SET superseded_by = ? WHERE key = ?", (by, key))
             else:
-                sql = "UPDATE episode SET extra = json_set(extra, '$.imported_superseded_by', ?) WHERE key = ?"
+                sql = "UPDATE episode SET extra = json_set(extra, '$.imported_superseded_by', ?1) WHERE key = ?2"
+                sql += " AND extra ->> 'imported_superseded_by' IS NOT ?1"
                 db.execute(sql, (successor, key))
                 lost.append(position)
         if lost:
-            notes.append(f"the successor of {len(lost)} superseded episodes is not here (records {', '.join(lost[:5])})")
-        unsourced = [old for old, sources in self._lineage if not self._draw(change, self._keys[old], sources)]
+            notes.append(
+                f"the successor of {len(lost)} superseded episodes is not here, or is its own (records {', '.join(lost[:5])})"
+            )
+        unsourced = [
+            old for old, sources in self._lineage if old in self._keys and not self._draw(change, self._keys[old], sources)
+        ]
         if unsourced:
             notes.append(
                 f"{len(unsourced)} summaries were stored without their sources, which are not here: {', '.join(unsourced[:5])}"
@@ -5203,7 +5500,7 @@ class _Import:
 
     def _draw(self, change: _Change, summary: int, sources: Sequence[str]) -> bool:
         keys = [self._key(change.db, change.home, source) for source in sources]
-        if None in keys or summary in keys:
+        if None in keys or any(_draws_on(change.db, key, summary) for key in keys):
             return False
         rows = [(summary, key, _source_hash(change.db, key)) for key in keys if key is not None]
         change.db.executemany("INSERT OR IGNORE INTO lineage (summary, source, source_hash) VALUES (?, ?, ?)", rows)
@@ -5220,11 +5517,13 @@ class _Import:
 
     def _profile(self, change: _Change, data: Mapping[str, Any], counts: dict[str, int]) -> list[int]:
         """Store the facts of a profile; what holds here now gives way only to what the file knows to be newer."""
-        speaker = (
-            self._speaker(change, change.session, data["sender_id"], data["sender_name"]) if data["subject"] == "speaker" else None
-        )
+        facts = [fact for fact in data["facts"] if self.allow_erased or not change.is_erased(fact["value"], change.session)]
+        counts["erased"] += len(data["facts"]) - len(facts)
+        speaker = None
+        if data["subject"] == "speaker" and facts:
+            speaker = self._speaker(change, change.session, data["sender_id"], data["sender_name"])
         made: list[int] = []
-        for fact in data["facts"]:
+        for fact in facts:
             made += self._fact(change, speaker, fact, counts)
         return made
 
@@ -5238,9 +5537,6 @@ class _Import:
         sql += " AND (status = 'current' OR :ended IS NULL OR ended_us = :ended)"
         if db.execute(sql, {**place, "value": fact["value"], "status": fact["status"], "ended": ended}).get:
             counts["duplicates"] += 1
-            return []
-        if not self.allow_erased and change.is_erased(fact["value"]):
-            counts["erased"] += 1
             return []
         row = {
             **place,
@@ -5272,6 +5568,23 @@ class _Import:
         return [db.execute(sql, row).get]
 
 
+def _follows(db: apsw.Connection, key: int | None, start: int) -> bool:
+    """Whether an episode comes after itself when it is superseded by `start`."""
+    sql = """
+        WITH RECURSIVE later (key) AS (SELECT ?1 UNION
+          SELECT e.superseded_by FROM later JOIN episode e ON e.key = later.key WHERE e.superseded_by IS NOT NULL)
+        SELECT 1 FROM later WHERE key = ?2"""
+    return bool(db.execute(sql, (start, key)).get)
+
+
+def _draws_on(db: apsw.Connection, key: int | None, summary: int) -> bool:
+    """Whether an episode is, or was drawn from, a summary."""
+    sql = """
+        WITH RECURSIVE origin (key) AS (SELECT ?1 UNION SELECT l.source FROM origin JOIN lineage l ON l.summary = origin.key)
+        SELECT 1 FROM origin WHERE key = ?2"""
+    return bool(db.execute(sql, (key, summary)).get)
+
+
 class _DryRun(Exception):
     """Ends a batch that was only to be counted."""
 
@@ -5295,7 +5608,7 @@ class Erasure:
     notes: tuple[str, ...]
 
 
-PROOF_TEXTS = 500  # texts looked for byte by byte; the longest
+PROOF_TEXTS, PROOF_BYTES = 500, 8  # texts looked for byte by byte: the longest, and none that is shorter
 
 
 class _Eraser:
@@ -5304,10 +5617,11 @@ class _Eraser:
     def __init__(self, change: _Change, sender: str | None) -> None:
         self.change, self.db, self.sender = change, change.db, sender
         self.counts: dict[str, int] = {}
-        self.texts: set[str] = set()
+        self.texts: dict[int, set[str]] = {change.home: set(), change.session: set()}  # by the space whose imports they stop
+        self.marks: set[str] = set()  # further words of what is erased, to look for: tags, references, ids, names
         self.ids: set[str] = set()
         spaces = {change.home, change.session}
-        # Other chats of the bot showed and audited the episodes that they share.
+        # Other chats of the bot showed, proposed and audited the episodes that they share.
         bot = "SELECT s.id FROM space s JOIN space h ON h.id = ? WHERE h.kind = 'bot' AND s.kind = 'session' AND s.bot = h.bot"
         self.sessions = sorted({change.session} | {id for (id,) in self.db.execute(bot, (change.home,))})
         where = "space = ? AND (?2 IS NULL OR sender_id = ?2)"
@@ -5320,14 +5634,8 @@ class _Eraser:
         self._episodes()
         self._facts()
         self._reviews()
-        self._operations()
         self._audit()
-        for space, ids in self.speakers.items():
-            self._delete(
-                "speakers",
-                "DELETE FROM speaker WHERE space = ? AND id IN (SELECT value FROM json_each(?))",
-                (space, json.dumps(ids)),
-            )
+        self._speakers()
         _index_edits(self.db, {})
         # Terms of deleted rows stay in the index until its segments are merged.
         self.db.execute("INSERT INTO episode_fts (episode_fts) VALUES ('optimize')")
@@ -5338,83 +5646,123 @@ class _Eraser:
         if self.db.total_changes() != before:
             self.counts[what] = self.counts.get(what, 0) + self.db.changes()
 
-    def _episodes(self) -> None:
+    def _keys(self) -> list[int]:
+        """Episodes, present and past, of the speaker or of all; and every summary, present and past, drawn from them."""
         home = self.change.home
         span = (home << SPACE_BITS, (home << SPACE_BITS) + 0xFFFFFFFF)
         mine = json.dumps(self.speakers[home])
-        owned = "(? IS NULL OR speaker IN (SELECT value FROM json_each(?)))"
-        keys = set(self._ids(f"SELECT key FROM episode WHERE key BETWEEN ? AND ? AND {owned}", (*span, self.sender, mine)))
-        sql = "SELECT row FROM revision WHERE source = 'episode' AND row BETWEEN ? AND ? AND image ->> 'content' IS NOT NULL"
-        past = f"{sql} AND (? IS NULL OR image ->> 'speaker' IN (SELECT value FROM json_each(?)))"
+        owned = "(?3 IS NULL OR speaker IN (SELECT value FROM json_each(?4)))"
+        keys = set(self._ids(f"SELECT key FROM episode WHERE key BETWEEN ?1 AND ?2 AND {owned}", (*span, self.sender, mine)))
+        images = "FROM revision WHERE source = 'episode' AND row BETWEEN ?1 AND ?2 AND image ->> 'content' IS NOT NULL"
+        past = f"SELECT row {images} AND (?3 IS NULL OR image ->> 'speaker' IN (SELECT value FROM json_each(?4)))"
         keys |= set(self._ids(past, (*span, self.sender, mine)))
-        keys |= set(
-            self._ids("SELECT summary FROM lineage WHERE source IN (SELECT value FROM json_each(?))", (json.dumps(sorted(keys)),))
-        )
-        chosen = json.dumps(sorted(keys))
-        rows = "SELECT id, content FROM episode WHERE key IN (SELECT value FROM json_each(?))"
-        images = "SELECT image ->> 'id', image ->> 'content' FROM revision WHERE source = 'episode'"
-        images += " AND row IN (SELECT value FROM json_each(?))"
-        for id, content in [*self.db.execute(rows, (chosen,)), *self.db.execute(images, (chosen,))]:
-            if content is not None:
-                self.ids.add(id)
-                self.texts.add(content)
-        cited = "(SELECT proposal FROM proposal_source WHERE source IN (SELECT value FROM json_each(?)))"
+        drawn: list[tuple[int, int]] = self.db.execute(
+            "SELECT summary, source FROM lineage WHERE summary BETWEEN ? AND ?", span
+        ).fetchall()
+        for row, text in self.db.execute(
+            f"SELECT row, image ->> 'lineage' {images} AND image ->> 'lineage' <> '[]'", span
+        ).fetchall():
+            drawn += [(row, source) for source, _ in json.loads(text)]
+        while more := {summary for summary, source in drawn if source in keys} - keys:
+            keys |= more
+        return sorted(keys)
+
+    def _episodes(self) -> None:
+        home, chosen = self.change.home, json.dumps(self._keys())
+        among = "IN (SELECT value FROM json_each(?))"
+        rows: list[Any] = self.db.execute(
+            f"SELECT id, content, source_ref, document, extra FROM episode WHERE key {among}", (chosen,)
+        ).fetchall()
+        images = f"SELECT image FROM revision WHERE source = 'episode' AND row {among}"
+        for (text,) in self.db.execute(images, (chosen,)).fetchall():
+            image = _load_image(text)
+            if image:
+                rows.append(tuple(image.get(name) for name in ("id", "content", "source_ref", "document", "extra")))
+                self.marks |= set(image.get("tags") or ())
+        for id, content, ref, document, extra in rows:
+            self.ids.add(id)
+            self.texts[home].add(content)
+            self.marks |= {ref, document or ""} | (_strings(json.loads(extra)) if extra else set())
+        self.marks |= {tag for (tag,) in self.db.execute(f"SELECT tag FROM episode_tag WHERE key {among}", (chosen,))}
+        cited = f"(SELECT proposal FROM proposal_source WHERE source {among})"
         self._delete(
             "proposals", f"DELETE FROM proposal WHERE space = ? AND (? OR key IN {cited})", (home, self.sender is None, chosen)
         )
-        self._delete("episodes", "DELETE FROM episode WHERE key IN (SELECT value FROM json_each(?))", (chosen,))
-        sql = "DELETE FROM revision WHERE source = 'episode' AND row IN (SELECT value FROM json_each(?))"
-        self._delete("revisions", sql, (chosen,))
+        self._delete("episodes", f"DELETE FROM episode WHERE key {among}", (chosen,))
+        self._delete("revisions", f"DELETE FROM revision WHERE source = 'episode' AND row {among}", (chosen,))
 
     def _facts(self) -> None:
         session = self.change.session
-        mine = json.dumps(self.speakers[session])
-        owned = "(?2 IS NULL OR {} IN (SELECT value FROM json_each(?3)))"
-        values = (session, self.sender, mine)
-        sql = f"SELECT value FROM profile_fact WHERE space = ?1 AND {owned.format('speaker')}"
-        past = f"source = 'profile_fact' AND space = ?1 AND {owned.format(_OWNER)}"
-        sql += f" UNION SELECT image ->> 'value' FROM revision WHERE {past}"
-        self.texts |= {value for (value,) in self.db.execute(sql, values) if value}
-        sql = f"DELETE FROM profile_fact WHERE space = ?1 AND {owned.format('speaker')}"
-        self._delete("facts", sql, values)
-        sql = f"DELETE FROM revision WHERE source = 'profile_fact' AND space = ?1 AND {owned.format(_OWNER)}"
-        self._delete("revisions", sql, values)
+        values = (session, self.sender, json.dumps(self.speakers[session]))
+        owned, past = (
+            f"(?2 IS NULL OR {column} IN (SELECT value FROM json_each(?3)))" for column in ("speaker", "image ->> 'speaker'")
+        )
+        facts, images = (
+            f"FROM profile_fact WHERE space = ?1 AND {owned}",
+            f"FROM revision WHERE source = 'profile_fact' AND space = ?1 AND {past}",
+        )
+        sql = f"SELECT value, slot {facts} UNION SELECT image ->> 'value', image ->> 'slot' {images}"
+        for value, slot in self.db.execute(sql, values).fetchall():
+            self.texts[session].add(value or "")
+            self.marks.add(slot or "")
+        self._delete("facts", f"DELETE {facts}", values)
+        self._delete("revisions", f"DELETE {images}", values)
 
     def _reviews(self) -> None:
-        sql = "SELECT key, payload FROM candidate WHERE space = ? AND (?2 IS NULL OR sender_id = ?2)"
-        rows = self.db.execute(sql, (self.change.session, self.sender)).fetchall()
-        for _, payload in rows:
+        """Candidates of the chat; of other chats that share the episodes, those that propose an episode."""
+        sessions = json.dumps(self.sessions)
+        sql = """
+            SELECT key, space, payload FROM candidate
+            WHERE space IN (SELECT value FROM json_each(?)) AND (?2 IS NULL OR sender_id = ?2)
+              AND (space = ?3 OR type = 'l2_episode')"""
+        rows = self.db.execute(sql, (sessions, self.sender, self.change.session)).fetchall()
+        for _, _, payload in rows:
             body = json.loads(payload)
-            self.texts |= {
+            space = self.change.home if "content" in body else self.change.session
+            self.texts[space] |= {
                 body[name] for name in ("content", "value") if isinstance(body.get(name), str) and not body.get("redacted")
             }
-        keys = json.dumps([key for key, _ in rows])
+            self.marks |= set(body.get("tags", ())) | {body.get("source_ref", ""), body.get("fact_key", "")}
+        keys = json.dumps([key for key, _, _ in rows])
         self._delete(
             "revisions", "DELETE FROM revision WHERE source = 'candidate' AND row IN (SELECT value FROM json_each(?))", (keys,)
         )
         self._delete("candidates", "DELETE FROM candidate WHERE key IN (SELECT value FROM json_each(?))", (keys,))
         # A snapshot shows what was said by all: it goes whole.
-        sql = "DELETE FROM injection WHERE space IN (SELECT value FROM json_each(?))"
-        self._delete("injections", sql, (json.dumps(self.sessions),))
-
-    def _operations(self) -> None:
-        marks = json.dumps(sorted(self.ids | {f"speaker:{id}" for id in self.speakers[self.change.session]}))
-        sql = "DELETE FROM operation WHERE space IN (SELECT value FROM json_each(?))"
-        sql += " AND (? OR result ->> 'id' IN (SELECT value FROM json_each(?)))"
-        self._delete("operations", sql, (json.dumps(self.sessions), self.sender is None, marks))
+        self._delete("injections", "DELETE FROM injection WHERE space IN (SELECT value FROM json_each(?))", (sessions,))
 
     def _audit(self) -> None:
-        """Empty the entries that name what is erased; their hashes stay, and with them the chain."""
+        """Empty the entries that name what is erased, and drop the records of the same calls; hashes and chain stay."""
         marks = self.ids | ({self.sender} if self.sender is not None else set())
-        targets = {f"speaker:{id}" for id in self.speakers[self.change.session]} | self.ids
+        targets = {f"speaker:{id}" for ids in self.speakers.values() for id in ids} | self.ids
+        emptied = []
         for session in self.sessions:
             all_of_it = self.sender is None and session == self.change.session
-            sql = "SELECT key, target_id, detail FROM audit WHERE key BETWEEN ? AND ? AND detail IS NOT NULL ORDER BY key"
+            sql = "SELECT key, id, target_id, detail FROM audit WHERE key BETWEEN ? AND ? AND detail IS NOT NULL ORDER BY key"
             rows = self.db.execute(sql, (session << SPACE_BITS, (session << SPACE_BITS) + 0xFFFFFFFF)).fetchall()
-            for key, target, detail in rows:
+            for key, id, target, detail in rows:
                 if all_of_it or target in targets or not marks.isdisjoint(_strings(json.loads(detail))):
+                    emptied.append(id)
                     sql = "UPDATE audit SET detail = NULL, detail_hash = ? WHERE key = ?"
                     self._delete("audit details", sql, (_digest(detail), key))
+        sql = """
+            DELETE FROM operation WHERE space IN (SELECT value FROM json_each(?)) AND (?2
+              OR result ->> 'id' IN (SELECT value FROM json_each(?3))
+              OR result ->> 'audit_id' IN (SELECT value FROM json_each(?4)))"""
+        values = (json.dumps(self.sessions), self.sender is None, json.dumps(sorted(targets)), json.dumps(emptied))
+        self._delete("operations", sql, values)
+
+    def _speakers(self) -> None:
+        for space, ids in self.speakers.items():
+            among = (space, json.dumps(ids))
+            where = "IN (SELECT value FROM json_each(?2))"
+            sql = f"SELECT sender_id, name FROM speaker WHERE space = ?1 AND id {where}"
+            sql += f" UNION SELECT '', n.name FROM speaker_name n JOIN speaker s ON s.id = n.speaker"
+            sql += f" WHERE s.space = ?1 AND s.id {where}"
+            for pair in self.db.execute(sql, among).fetchall():
+                self.marks |= set(pair)
+            self._delete("revisions", f"DELETE FROM revision WHERE source = 'speaker' AND space = ?1 AND row {where}", among)
+            self._delete("speakers", f"DELETE FROM speaker WHERE space = ?1 AND id {where}", among)
 
     def certify(self) -> str:
         """Write the certificate, and the digests by which an import of the same texts is known."""
@@ -5422,13 +5770,10 @@ class _Eraser:
         self.db.execute(
             "INSERT INTO certificate (id, space, at_us, counts) VALUES (?, ?, ?, ?)", (id, space, now, _canonical(self.counts))
         )
-        digests = {self.change.erased_digest(text) for text in self.texts}
-        rows = [(space, digest, id) for digest in sorted(digests)]
-        self.db.executemany("INSERT OR IGNORE INTO erased (space, digest, certificate) VALUES (?, ?, ?)", rows)
+        for owner, texts in self.texts.items():
+            rows = [(owner, digest, id) for digest in sorted({self.change.erased_digest(text, owner) for text in texts if text})]
+            self.db.executemany("INSERT OR IGNORE INTO erased (space, digest, certificate) VALUES (?, ?, ?)", rows)
         return id
-
-
-_OWNER = "image ->> 'speaker'"
 
 
 def _strings(value: Any) -> set[str]:
@@ -5437,6 +5782,15 @@ def _strings(value: Any) -> set[str]:
         return {value}
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return set().union(*map(_strings, parts))
+
+
+PIECE_BYTES = 64  # a longer text may lie over several pages: it is looked for in pieces
+
+
+def _pieces(text: str) -> set[bytes]:
+    """What to look for of a text: itself, as it is and as JSON writes it, or pieces of it."""
+    forms = {text.encode(), json.dumps(text, ensure_ascii=False)[1:-1].encode()}
+    return {form[at : at + PIECE_BYTES] for form in forms for at in range(0, max(1, len(form) - PIECE_BYTES // 2), 4 * PIECE_BYTES)}
 
 
 def _search_bytes(paths: Sequence[Path], needles: Sequence[bytes]) -> list[str]:
@@ -5531,13 +5885,12 @@ class _Doctor:
         )
         counts = [f"{n} {words}" for words, sql in _CHECKS.items() if (n := db.execute(sql).get)]
         yield from ((problem, "ERROR") for problem in counts)
-        terms = self.memory._check_terms(db)
+        terms = self.memory._check_terms(db) + _check_aliases(db)
         yield from ((problem, "ERROR") for problem in terms[:10])
         if not (wrong or counts or terms):
             yield "every episode is found by its words; counters agree", "OK"
 
-    @staticmethod
-    def _vectors(db: apsw.Connection) -> Iterator[tuple[str, str]]:
+    def _vectors(self, db: apsw.Connection) -> Iterator[tuple[str, str]]:
         sql = """
             SELECT count(*), sum(EXISTS (SELECT 1 FROM episode_vector v WHERE v.key = e.key | (SELECT slot << 62 FROM embedder
               WHERE state = 'current'))) FROM episode e"""
@@ -5545,6 +5898,8 @@ class _Doctor:
         if not db.execute("SELECT 1 FROM embedder WHERE state = 'current'").get:
             yield "no embedder was ever used: recall goes by words", "OK"
         else:
+            wrong = _check_vectors(db, self.memory._generations(db))
+            yield from ((problem, "ERROR") for problem in wrong)
             missing = total - (with_vector or 0)
             yield f"{with_vector or 0} of {total} episodes have a vector of the model that serves", "WARN" if missing else "OK"
 
@@ -5584,7 +5939,9 @@ class _Doctor:
     def _fences(self, db: apsw.Connection) -> Iterator[tuple[str, str]]:
         standing = self.memory.fences()
         yield from ((f"fence {fence.id} on {fence.key}: {fence.reason}", "WARN") for fence in standing)
-        if not standing:
+        begun = db.execute("SELECT operation, progress FROM intent").fetchall()
+        yield from ((f"{operation} has begun and not ended ({progress or 'no step yet'})", "WARN") for operation, progress in begun)
+        if not standing and not begun:
             yield "no fence stands", "OK"
 
     def _storage(self, db: apsw.Connection) -> Iterator[tuple[str, str]]:
@@ -5631,6 +5988,8 @@ def _probe_isolation(memory: Memory) -> Iterator[Check]:
 
     It all happens in one transaction that is taken back, through the same calls that memory goes through.
     """
+    with contextlib.suppress(ReadOnly):  # not inside what is taken back: it would seem done
+        memory._ensure_index(writing=True)
     token = memory._ids()
     scopes = [Scope(f"ltm-health:{token}", "group", name) for name in ("a", "b")]
     a, b = (memory.space(scope, via="health") for scope in scopes)

@@ -479,7 +479,7 @@ def _episode(record: Any) -> dict[str, Any]:
         "importance": _importance(given.get("importance")),
         "timestamp": _time(given, "timestamp"),
         "status": status if status in STATUSES else "active",
-        "source": _text(given, "source") or "import",
+        "source": _text(given, "source").strip() or "import",
         "sender_id": _sender_id(given),
         "sender_name": _text(given, "sender_name", NAME_CHARS),
         "superseded_by": _text(given, "superseded_by"),

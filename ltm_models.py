@@ -87,6 +87,14 @@ def unpack(vector: bytes) -> array[float]:
     return values
 
 
+def is_unit(vector: bytes, dim: int) -> bool:
+    """Whether float32 bytes are a vector that can be compared: of this size, finite, of length 1."""
+    if len(vector) != 4 * dim:
+        return False
+    length = math.fsum(value * value for value in unpack(vector))
+    return math.isfinite(length) and abs(length - 1.0) < 1e-3
+
+
 def embed_checked(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> list[bytes]:
     """Embed and check: as many packed vectors as texts, or EmbedderError and nothing. Any failure becomes one."""
     if not texts:

@@ -142,7 +142,7 @@ CREATE INDEX episode_tag_folded ON episode_tag (folded, key);
 -- What a summary was drawn from, and what each source was like then.
 CREATE TABLE lineage (
   summary     INTEGER NOT NULL REFERENCES episode (key) ON DELETE CASCADE,
-  source      INTEGER NOT NULL REFERENCES episode (key) ON DELETE CASCADE,
+  source      INTEGER NOT NULL REFERENCES episode (key),  -- its summaries go first, by trigger
   source_hash BLOB NOT NULL,              -- SHA-256 of its text, speaker, times and status
   PRIMARY KEY (summary, source),
   CONSTRAINT lineage_in_space CHECK (summary >> 32 = source >> 32),
@@ -224,6 +224,7 @@ CREATE TABLE audit_segment (
   first_key INTEGER NOT NULL,
   last_key  INTEGER NOT NULL,
   last_hash BLOB NOT NULL,
+  last_us   INTEGER NOT NULL,              -- time of the last entry: before it there is no looking back
   closed_us INTEGER NOT NULL,
   PRIMARY KEY (space, last_key),
   CONSTRAINT segment_in_space CHECK (first_key >> 32 = space AND last_key >> 32 = space AND first_key <= last_key)
@@ -236,7 +237,7 @@ BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
 CREATE TABLE revision (
   id       INTEGER PRIMARY KEY,
   space    INTEGER NOT NULL,
-  source   TEXT NOT NULL,                 -- 'episode', 'profile_fact' or 'candidate'
+  source   TEXT NOT NULL,                 -- 'episode', 'profile_fact', 'candidate' or 'speaker' (its name)
   row      INTEGER NOT NULL,              -- its primary key
   image    TEXT NOT NULL,                 -- JSON of the row; change 'absent': there was none
   ended_us INTEGER,                       -- when it stopped being so; NULL until the engine commits or finds it
@@ -370,6 +371,16 @@ BEGIN SELECT raise(ABORT, 'the identity of a space never changes'); END;
 CREATE TRIGGER space_not_replaced BEFORE INSERT ON space WHEN EXISTS (SELECT 1 FROM space WHERE id = new.id
   OR (kind, bot, launcher_type, launcher_id) = (new.kind, new.bot, new.launcher_type, new.launcher_id))
 BEGIN SELECT raise(ABORT, 'that space exists; update its row instead'); END;
+CREATE TRIGGER episode_not_replaced BEFORE INSERT ON episode WHEN EXISTS (SELECT 1 FROM episode WHERE key = new.key OR id = new.id)
+BEGIN SELECT raise(ABORT, 'that episode exists; update its row instead'); END;
+CREATE TRIGGER episode_twin_kept BEFORE UPDATE OF content_hash, status, speaker ON episode
+WHEN new.status = 'active' AND new.content_hash <> x'' AND EXISTS (SELECT 1 FROM episode WHERE space = new.space
+  AND coalesce(speaker, 0) = coalesce(new.speaker, 0) AND content_hash = new.content_hash AND status = 'active' AND key <> new.key)
+BEGIN SELECT raise(ABORT, 'episode_duplicate'); END;
+CREATE TRIGGER fact_not_replaced BEFORE INSERT ON profile_fact WHEN EXISTS (SELECT 1 FROM profile_fact WHERE id = new.id)
+BEGIN SELECT raise(ABORT, 'that fact exists; update its row instead'); END;
+CREATE TRIGGER audit_not_replaced BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE key = new.key)
+BEGIN SELECT raise(ABORT, 'audit is append-only'); END;
 CREATE TRIGGER speaker_fixed BEFORE UPDATE OF id, space ON speaker WHEN new.id <> old.id OR new.space <> old.space
 BEGIN SELECT raise(ABORT, 'id and space of a speaker never change'); END;
 CREATE TRIGGER speaker_not_replaced BEFORE INSERT ON speaker
@@ -446,17 +457,23 @@ WHEN new.superseded_by IS NOT NULL AND EXISTS (
   SELECT 1 FROM later WHERE key = new.key)
 BEGIN SELECT raise(ABORT, 'episode_chained: an episode cannot come after itself'); END;
 -- What was drawn from an episode goes when that changes, ends or is gone; so do drafts that cite it.
-CREATE TRIGGER episode_source_changed AFTER UPDATE OF content, status, valid_from_us, valid_until_us ON episode
-WHEN new.content <> old.content OR (old.status = 'active' AND new.status <> 'active')
-  OR new.valid_from_us IS NOT old.valid_from_us OR new.valid_until_us IS NOT old.valid_until_us BEGIN
-  DELETE FROM episode WHERE key IN (SELECT summary FROM lineage WHERE source = new.key);
+CREATE TRIGGER episode_source_changed AFTER UPDATE OF content, speaker, status, event_us, valid_from_us, valid_until_us, claim_type
+ON episode WHEN new.content <> old.content OR (old.status = 'active' AND new.status <> 'active') OR new.claim_type <> old.claim_type
+  OR (new.speaker, new.event_us, new.valid_from_us, new.valid_until_us)
+    IS NOT (old.speaker, old.event_us, old.valid_from_us, old.valid_until_us) BEGIN
+  DELETE FROM episode WHERE key IN (WITH RECURSIVE derived (key) AS (SELECT summary FROM lineage WHERE source = new.key UNION
+    SELECT l.summary FROM derived d JOIN lineage l ON l.source = d.key) SELECT key FROM derived);
   UPDATE proposal SET status = 'stale', content = '' WHERE status = 'pending'
     AND key IN (SELECT proposal FROM proposal_source WHERE source = new.key);
 END;
 CREATE TRIGGER episode_source_dropped BEFORE DELETE ON episode BEGIN
-  DELETE FROM episode WHERE key IN (SELECT summary FROM lineage WHERE source = old.key);
+  DELETE FROM episode WHERE key IN (WITH RECURSIVE derived (key) AS (SELECT summary FROM lineage WHERE source = old.key UNION
+    SELECT l.summary FROM derived d JOIN lineage l ON l.source = d.key) SELECT key FROM derived);
   UPDATE proposal SET status = 'stale', content = '' WHERE status = 'pending'
     AND key IN (SELECT proposal FROM proposal_source WHERE source = old.key);
+END;
+CREATE TRIGGER episode_lineage_dropped AFTER DELETE ON episode BEGIN
+  DELETE FROM lineage WHERE summary = old.key;
 END;
 
 -- History. Tags and lineage belong to the image of an episode: every edit of them touches the episode first.
@@ -491,6 +508,10 @@ CREATE TRIGGER fact_dropped BEFORE DELETE ON profile_fact BEGIN
     'change', 'delete', 'speaker', old.speaker, 'field', old.field, 'slot', old.slot, 'value', old.value,
     'status', old.status, 'reason', old.reason, 'confidence', old.confidence, 'created_us', old.created_us,
     'ended_us', old.ended_us, 'stored_us', old.stored_us));
+END;
+CREATE TRIGGER speaker_revised BEFORE UPDATE OF name ON speaker WHEN new.name <> old.name BEGIN
+  INSERT INTO revision (space, source, row, image) VALUES (old.space, 'speaker', old.id, json_object(
+    'change', 'update', 'name', old.name, 'stored_us', old.first_us));
 END;
 CREATE TRIGGER candidate_revised BEFORE UPDATE ON candidate BEGIN
   INSERT INTO revision (space, source, row, image) VALUES (old.space, 'candidate', old.key, json_object(

@@ -383,7 +383,7 @@ def test_closing_one_chat_leaves_others_alone(memory: ltm.Memory, space: ltm.Spa
 def test_a_closed_part_that_nobody_closed_is_found(chain: tuple[ltm.Space, apsw.Connection]) -> None:
     """Plain SQL may say of any part that it was closed; the chain knows what it closed itself."""
     space, db = chain
-    db.execute(f"INSERT INTO audit_segment SELECT 1, {K}, key, hash, 0 FROM audit WHERE key = {K} + 2")
+    db.execute(f"INSERT INTO audit_segment SELECT 1, {K}, key, hash, at_us, 0 FROM audit WHERE key = {K} + 2")
     db.execute(f"DELETE FROM audit WHERE key <= {K} + 2")
     found = space.audit.verify()
     done_with(space)
