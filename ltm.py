@@ -2049,14 +2049,19 @@ class Memory:
                 found[table] = db.execute(sql, (chosen,)).get
         return {table: n for table, n in found.items() if n}
 
-    def _search(self, texts: set[str], also: Sequence[str]) -> tuple[int, tuple[str, ...], tuple[str, ...], list[str]]:
-        """Look for texts in every byte of the database's files; how many, where, what was found, and what was not looked for."""
-        long = sorted((text for text in texts if len(text.encode()) >= PROOF_BYTES), key=lambda each: (-len(each), each))
-        chosen, notes = long[:PROOF_TEXTS], []
-        if short := len(texts) - len(long):
-            notes.append(f"{short} texts have under {PROOF_BYTES} bytes, which are found anywhere, and were not looked for")
-        if len(long) > PROOF_TEXTS:
-            notes.append(f"of {len(long):,} texts the {PROOF_TEXTS} longest were looked for")
+    def _search(
+        self, texts: set[str], marks: set[str], also: Sequence[str]
+    ) -> tuple[int, tuple[str, ...], tuple[str, ...], list[str]]:
+        """Look for texts, and the tags, names and references that went with them, in every byte of the database's files; return
+        how many, where, what was found, and what was not looked for."""
+        long = sorted((text for text in texts if len(text.encode()) >= PROOF_BYTES), key=lambda each: (-len(each), each))[
+            :PROOF_TEXTS
+        ]
+        notes = [
+            f"{len(texts) - len(long)} texts were not looked for: under {PROOF_BYTES} bytes, or beyond the {PROOF_TEXTS} longest"
+        ]
+        notes = notes if len(texts) > len(long) else []
+        chosen = long + sorted(mark for mark in marks - set(long) if len(mark.encode()) >= PROOF_BYTES)[:PROOF_TEXTS]
         files = self._files(also)
         pieces = sorted(set().union(*map(_pieces, chosen))) if chosen else []
         return len(chosen), tuple(path.name for path in files), tuple(_search_bytes(files, pieces)), notes
@@ -3026,7 +3031,8 @@ class Space:
         if dry_run:
             with self._memory._file.read() as db:
                 rows = chosen(db, self._home(db))
-            return Changed("", "unchanged", counts=dict(Counter(status for _, _, status in rows)))
+                removed = self._drawn_from(db, [key for key, _, _ in rows])
+            return Changed("", "unchanged", removed=removed, counts=dict(Counter(status for _, _, status in rows)))
 
         def work(change: _Change) -> dict[str, Any]:
             rows = chosen(change.db, change.home)
@@ -3042,6 +3048,16 @@ class Space:
 
         asked = [getattr(where, each.name) for each in fields(where)]
         return self._changed("delete_l2_bulk", work, operation_key, asked)
+
+    @staticmethod
+    def _drawn_from(db: apsw.Connection, keys: Sequence[int]) -> tuple[str, ...]:
+        """Ids of the summaries that would go with episodes, beside those that are among them."""
+        sql = """
+            WITH RECURSIVE given (key) AS (SELECT value FROM json_each(?)), derived (key) AS (
+              SELECT summary FROM lineage WHERE source IN (SELECT key FROM given)
+              UNION SELECT l.summary FROM derived d JOIN lineage l ON l.source = d.key)
+            SELECT e.id FROM derived d JOIN episode e ON e.key = d.key WHERE d.key NOT IN (SELECT key FROM given) ORDER BY e.key"""
+        return tuple(id for (id,) in db.execute(sql, (json.dumps(keys),)))
 
     def erase(
         self,
@@ -3084,7 +3100,11 @@ class Space:
         done, _ = self._change("erase", work, None, None)
         self._memory._drop_past()
         truncated, notes = self._memory._finish_erase(done["intent"])
-        notes += [] if truncated else ["a reader keeps the write-ahead log; it is emptied by the next write or open after that"]
+        notes += (
+            []
+            if truncated
+            else ["a reader keeps the write-ahead log; the next open empties it, or the next write once the reader is gone"]
+        )
         for path in also:
             with open(path, clock=self._memory._clock) as copy:
                 again = copy.space(self.scope, speaker=self.speaker, via=self.via)._erase(sender, False, ())
@@ -3093,7 +3113,7 @@ class Space:
         kept = self._also_said(texts)
         searched, files, found, held = 0, (), (), {}  # type: int, tuple[str, ...], tuple[str, ...], dict[str, int]
         if prove:
-            searched, files, found, more = self._memory._search(texts | marks, also)
+            searched, files, found, more = self._memory._search(texts, marks, also)
             held = self._memory._holders(texts | marks) if found else {}
             rows = ", ".join(f"{n} of {table}" for table, n in held.items())
             notes += more + ([f"rows that were not to be erased hold the same words: {rows}"] if held else [])
@@ -4430,7 +4450,7 @@ def _load_profile(db: apsw.Connection, session: int, speaker: int | None, now_us
         (values if slot else free)[name].append(value)
     lists = {name: list(dict.fromkeys(values[name] + free[name][::-1])) for name in PROFILE_FIELDS}
     most = {"traits": MAX_TRAITS, "preferences": MAX_PREFERENCES}
-    hidden = {name: max(0, len(lists[name]) - count) for name, count in most.items()}
+    hidden = {name: len(lists[name]) - count for name, count in most.items() if len(lists[name]) > count}
     updated = "SELECT max(max(created_us, coalesce(ended_us, 0))) FROM profile_fact WHERE space = ? AND coalesce(speaker, 0) = ?"
     last = db.execute(updated, (session, speaker or 0)).get
     return Profile(
@@ -5723,6 +5743,7 @@ class _Eraser:
                 body[name] for name in ("content", "value") if isinstance(body.get(name), str) and not body.get("redacted")
             }
             self.marks |= set(body.get("tags", ())) | {body.get("source_ref", ""), body.get("fact_key", "")}
+        self._said_in_chat({json.loads(payload).get("value") for _, space, payload in rows if space == self.change.session})
         keys = json.dumps([key for key, _, _ in rows])
         self._delete(
             "revisions", "DELETE FROM revision WHERE source = 'candidate' AND row IN (SELECT value FROM json_each(?))", (keys,)
@@ -5730,6 +5751,14 @@ class _Eraser:
         self._delete("candidates", "DELETE FROM candidate WHERE key IN (SELECT value FROM json_each(?))", (keys,))
         # A snapshot shows what was said by all: it goes whole.
         self._delete("injections", "DELETE FROM injection WHERE space IN (SELECT value FROM json_each(?))", (sessions,))
+
+    def _said_in_chat(self, values: set[Any]) -> None:
+        """Facts of the chat's own profile that were taken from what the speaker said."""
+        found = (self.change.session, json.dumps(sorted(value for value in values if isinstance(value, str))))
+        among = "IN (SELECT value FROM json_each(?2))"
+        self._delete("facts", f"DELETE FROM profile_fact WHERE space = ?1 AND value {among}", found)
+        sql = f"DELETE FROM revision WHERE source = 'profile_fact' AND space = ?1 AND image ->> 'value' {among}"
+        self._delete("revisions", sql, found)
 
     def _audit(self) -> None:
         """Empty the entries that name what is erased, and drop the records of the same calls; hashes and chain stay."""
@@ -5757,7 +5786,7 @@ class _Eraser:
             among = (space, json.dumps(ids))
             where = "IN (SELECT value FROM json_each(?2))"
             sql = f"SELECT sender_id, name FROM speaker WHERE space = ?1 AND id {where}"
-            sql += f" UNION SELECT '', n.name FROM speaker_name n JOIN speaker s ON s.id = n.speaker"
+            sql += " UNION SELECT '', n.name FROM speaker_name n JOIN speaker s ON s.id = n.speaker"
             sql += f" WHERE s.space = ?1 AND s.id {where}"
             for pair in self.db.execute(sql, among).fetchall():
                 self.marks |= set(pair)
@@ -5988,9 +6017,9 @@ def _probe_isolation(memory: Memory) -> Iterator[Check]:
 
     It all happens in one transaction that is taken back, through the same calls that memory goes through.
     """
-    with contextlib.suppress(ReadOnly):  # not inside what is taken back: it would seem done
-        memory._ensure_index(writing=True)
-    token = memory._ids()
+    with contextlib.suppress(ReadOnly):
+        memory._ensure_index()
+    indexed, token = memory._indexed, memory._ids()
     scopes = [Scope(f"ltm-health:{token}", "group", name) for name in ("a", "b")]
     a, b = (memory.space(scope, via="health") for scope in scopes)
     try:
@@ -6017,6 +6046,7 @@ def _probe_isolation(memory: Memory) -> Iterator[Check]:
             yield Check("delete", "OK" if good else "ERROR", words["OK"] if good else "another space's episode could be deleted")
             raise _DryRun
     except _DryRun:
+        memory._indexed = indexed  # what was indexed in between is taken back with the rest
         with memory._file.read() as db:
             left = db.execute("SELECT count(*) FROM space WHERE bot = ?", (scopes[0].bot,)).get
         yield Check("cleanup", "ERROR" if left else "OK", "probe spaces are left behind" if left else "nothing was left behind")

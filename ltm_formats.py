@@ -493,7 +493,7 @@ def _episode(record: Any) -> dict[str, Any]:
         "pinned": _pinned(given.get("pinned")),
         "document": _text(given, document_name),
         "sources": _texts(given.get("sources"), "sources"),
-        "extra": _extra(given, id_name, document_name),
+        "extra": _extra(given, id_name, document_name) | ({"status": status} if status not in (None, "", *STATUSES) else {}),
     }
 
 
