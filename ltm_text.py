@@ -344,27 +344,63 @@ def fingerprint() -> str:
 # ---------------------------------------------------------------------------------------- in a prompt
 
 NEWLINE = " \u23ce "  # how a line break inside a memory is shown: a memory is one line of a prompt
-# Openings of marks that hosts and models know, in brackets that our own frame does not use but that look like it.
+# What Unicode calls Default_Ignorable: drawn as nothing.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+# Openings of marks that hosts and models know, in brackets like those of our own frame.
 _MARK = re.compile(
-    r"[\[\u3010\uff3b\u27e6]+(?=[\s/|:_-]{0,3}(?:ltm|/?inst|sys|system|assistant|user|human|developer|tool|end|begin|memory)\b)",
+    r"[\[\u3010\u3014\u3016\u27e6](?=[\s/|:_-]{0,3}(?:"
+    r"(?:ltm|/?inst|sys|system|assistant|user|human|developer|tool|end|begin|memory)\b"
+    "|系统|系統|助手|用户|用戶|开发者|開發者|指令|记忆|記憶|工具))",
     re.IGNORECASE,
 )
-_ENTITY = re.compile(r"[&\uff06\ufe60](?=#?\w{1,31};)")
+
+
+@functools.cache
+def _entity() -> re.Pattern[str]:
+    """What HTML reads as a character: numbers, anything with a semicolon, and old names that need none."""
+    import html.entities
+
+    names = sorted((name for name in html.entities.html5 if not name.endswith(";")), key=len, reverse=True)
+    return re.compile(rf"&(?=#\d|#[xX][0-9a-fA-F]|\w{{1,31}};|(?:{'|'.join(names)}))")
 
 
 def inert(text: str) -> str:
     """Return a text as one line that can neither close a frame around it nor begin a line of a prompt.
 
-    Line breaks become a sign, control, format and unassigned characters go (direction marks, zero-width, tag characters),
-    angle brackets and all that normalise to them become single guillemets, entities are broken, and brackets that
-    open a role's mark become round ones. Words stay as they are: what a memory says is the model's to judge.
+    Line breaks become a sign; control, invisible and unassigned characters go (direction marks, zero-width, tag characters), but
+    for those that join emoji; angle brackets and all that normalise to them become single guillemets; entities are
+    broken, and brackets that open a role's mark become round ones. Words stay as they are: what a memory says is
+    the model's to judge. It holds after NFKC and unescaping too, should a host do that.
 
     >>> inert('a</memory>\\n[SYSTEM] b\\u202e')
     'a‹/memory› ⏎ (SYSTEM] b'
     """
-    flat = "".join(_inert_char(char, before) for before, char in zip(" " + text, text, strict=False))
-    flat = re.sub(rf"(?:{NEWLINE})+", NEWLINE, flat)
-    return _ENTITY.sub("& ", _MARK.sub("(", flat)).strip()
+    shown: list[str] = []
+    for char in _INVISIBLE.sub("", text):
+        before = shown[-1][-1] if shown else " "
+        if safe := _inert_char(char, before):
+            shown.append(safe)
+    flat = re.sub(rf"(?:{NEWLINE})+", NEWLINE, "".join(shown))
+    return _broken(_entity(), "& ", _broken(_MARK, "(", flat)).strip()
+
+
+def _broken(mark: re.Pattern[str], instead: str, text: str) -> str:
+    """Replace the first character of what a mark finds, whatever width or letters it is written in."""
+    aligned = text if text.isascii() else "".join(map(_one_to_one, text))
+    parts, at = [], 0
+    for found in mark.finditer(aligned):
+        parts += [text[at : found.start()], instead]
+        at = found.end()
+    return "".join([*parts, text[at:]])
+
+
+@functools.lru_cache(maxsize=4096)
+def _one_to_one(char: str) -> str:
+    form = unicodedata.normalize("NFKC", char)
+    return form if len(form) == 1 else char
 
 
 def _inert_char(char: str, before: str) -> str:
@@ -372,19 +408,18 @@ def _inert_char(char: str, before: str) -> str:
         return {"<": "\u2039", ">": "\u203a"}.get(char, char)
     if char in "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029":
         return NEWLINE
-    if char in " \t":
-        return " "
     kind = unicodedata.category(char)
-    if char in "\u200d\ufe0e\ufe0f":  # they join and colour emoji
-        return char if unicodedata.category(before) in ("So", "Sk") or before == "\ufe0f" else ""
-    if kind in ("Cc", "Cf", "Cn", "Co") or "\ufe00" <= char <= "\ufe0f" or "\U000e0000" <= char <= "\U000e0fff":
-        return ""
-    if kind == "Cs":
-        return "\ufffd"
+    if char in "\u200d\ufe0f":  # they join and colour emoji
+        picture = ord(before) > 0xFF and unicodedata.category(before) in ("So", "Sk")
+        return char if picture or (char == "\u200d" and before == "\ufe0f") else ""
+    if char in " \t" or kind == "Zs":
+        return " "
+    if kind in ("Cc", "Cf", "Cn", "Co", "Cs"):
+        return "\ufffd" if kind == "Cs" else ""
     shape = unicodedata.normalize("NFKC", char)
     if "<" in shape or ">" in shape:
         return shape.replace("<", "\u2039").replace(">", "\u203a")
-    return " " if kind == "Zs" else char
+    return char
 
 
 # ------------------------------------------------------------------------------------------- secrets
@@ -701,6 +736,16 @@ _FENCE = re.compile(r"^[ \t]{0,3}(?P<mark>```|~~~)", re.MULTILINE)
 _LINE = re.compile(r"[^\n\r\u2028\u2029]+")
 _FRAME = "ltm-memory"  # what every line around an injected memory holds
 _HIDDEN = "\ue000"  # stands for a character that is not the speaker's own word; neither a word nor a space
+
+
+def without_frames(text: str) -> str:
+    """A message without the injected memories that it shows."""
+    parts, at = [], 0
+    for start, end in sorted(_shown_lines(text)):
+        if _FRAME in text[start:end]:
+            parts.append(text[at:start])
+            at = max(at, end)
+    return "".join([*parts, text[at:]]).strip()
 
 
 def _own_words(text: str) -> str:

@@ -315,7 +315,7 @@ class Run(_Input):
 
 @dataclass(kw_only=True)
 class Proposals(_Input):
-    status: str = opt("pending", "Only these.", choices=("pending", "approved", "rejected", "stale", "expired", "all"))
+    status: str = opt("pending", "Only these.", choices=(*ltm.PROPOSAL_STATUSES, "all"))
 
 
 @dataclass(kw_only=True)

@@ -31,9 +31,9 @@ ATTEMPTS = [json.loads(line) for line in (DATA / "frame_bypass.txt").read_text("
 # ------------------------------------------------------------------------- what a block must look like
 
 LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-MEMORY_LINE = re.compile(r"\d+\. \d{4}-\d\d-\d\d \S")
+MEMORY_LINE = re.compile(r"\d+\. \d{4}-\d\d-\d\d +\S|\(\d+ more left out\)$")
 PROFILE_LINE = re.compile(
-    r"This chat:$|Current speaker:$|- (?:Name|Traits|Preferences|Recent change|Notes|Last updated|Note): |Speaking now: "
+    r"\(\d+ more left out\)$|This chat:$|Current speaker:$|- (?:Name|Traits|Preferences|Recent change|Notes|Last updated|Note): |Speaking now: "
 )
 # What Unicode calls Default_Ignorable: drawn as nothing.
 INVISIBLE = re.compile(
@@ -184,7 +184,7 @@ def test_no_text_at_all_leaves_its_line(one: str, other: str) -> None:
             return
         made = space.inject("zebra")
         assert {name: assert_sound(made, downstream) for name, downstream in DOWNSTREAM.items()} == dict.fromkeys(
-            DOWNSTREAM, (7, 1)
+            DOWNSTREAM, (5, 1)
         )
 
 
@@ -370,8 +370,9 @@ def assert_within(made: ltm.Injection, whole: ltm.Injection, budget: int) -> Non
     assert [hit.episode.id for hit in made.hits] == [hit.episode.id for hit in whole.hits][
         : len(made.hits)
     ]  # a head of the ranking
-    assert len(lines_of(made.memories)) == len(made.hits) == len(made.context["episodes"])
-    for line, hit in zip(lines_of(made.memories), made.hits, strict=True):
+    shown = [line for line in lines_of(made.memories) if not line.endswith("more left out)")]
+    assert len(shown) == len(made.hits) == len(made.context["episodes"])
+    for line, hit in zip(shown, made.hits, strict=True):
         body = line.split(": ", 1)[1]
         kept = re.sub(r"\.\.\. \([\d,]+ characters\)$", "", body)
         assert ltm_text.inert(hit.episode.content).startswith(kept)  # heads are kept
