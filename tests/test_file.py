@@ -454,13 +454,12 @@ def test_two_texts_swapped_by_hand_are_still_known(tmp_path: Path, opened: Calla
     assert {memory.space(GROUP, speaker=ALICE).remember(text).outcome for text in ("one", "two")} == {"duplicate"}
 
 
-def test_reindex_repairs_what_a_replace_miscounted(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
+def test_reindex_repairs_counters_that_were_overwritten(tmp_path: Path, opened: Callable[..., ltm.Memory]) -> None:
     path = tmp_path / "a.db"
     with opened(path) as memory:
         for text in ("one", "two"):
             memory.space(GROUP, speaker=ALICE).remember(text)
-    columns = "key, id, space, speaker, content, created_us, stored_us"
-    shell(path, f"REPLACE INTO episode ({columns}) SELECT {columns} FROM episode WHERE content = 'one'")
+    shell(path, "UPDATE space SET n_episodes = 7, n_active = 0, n_terms = 1")
     memory = opened(path)
     assert memory.check() != []
     memory.reindex()
