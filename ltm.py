@@ -1413,7 +1413,7 @@ def _rehash(db: apsw.Connection, keys: Sequence[int]) -> None:
     # Another active episode may have it, if a program that is not ours wrote the same text twice: then it waits.
     twin = (
         "SELECT 1 FROM episode t WHERE t.space = episode.space AND coalesce(t.speaker, 0) = coalesce(episode.speaker, 0)"
-        " AND t.content_hash = ?1 AND t.status = 'active'"
+        " AND t.content_hash = ?1 AND t.content_hash <> x'' AND t.status = 'active'"  # as the index says it
     )
     sql = f"UPDATE episode SET content_hash = ?1 WHERE key = ?2 AND (status <> 'active' OR NOT EXISTS ({twin}))"
     db.executemany(sql, wrong)

@@ -119,7 +119,8 @@ CREATE TRIGGER episode_not_replaced BEFORE INSERT ON episode WHEN EXISTS (SELECT
 BEGIN SELECT raise(ABORT, 'that episode exists; update its row instead'); END;
 CREATE TRIGGER episode_twin_kept BEFORE UPDATE OF content_hash, status, speaker ON episode
 WHEN new.status = 'active' AND new.content_hash <> x'' AND EXISTS (SELECT 1 FROM episode WHERE space = new.space
-  AND coalesce(speaker, 0) = coalesce(new.speaker, 0) AND content_hash = new.content_hash AND status = 'active' AND key <> new.key)
+  AND coalesce(speaker, 0) = coalesce(new.speaker, 0) AND content_hash = new.content_hash AND content_hash <> x'' AND status = 'active'
+  AND key <> new.key)
 BEGIN SELECT raise(ABORT, 'episode_duplicate'); END;
 CREATE TRIGGER fact_not_replaced BEFORE INSERT ON profile_fact WHEN EXISTS (SELECT 1 FROM profile_fact WHERE id = new.id)
 BEGIN SELECT raise(ABORT, 'that fact exists; update its row instead'); END;
