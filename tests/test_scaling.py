@@ -37,7 +37,7 @@ OPERATIONS: dict[str, Callable[[ltm.Space, str], Any]] = {
 
 
 def publish(space: ltm.Space, ids: list[str]) -> None:
-    model = ltm_models.ScriptedModel(json.dumps({"summary": "both", "cites": ids}))
+    model = ltm_models.ScriptedModel(json.dumps({"summary": f"both {ids[0]}", "cites": ids}))
     space.consolidation.run(space.consolidation.draft(model, ids).id)
 
 
