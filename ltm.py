@@ -1895,6 +1895,25 @@ class Memory:
         self._write(work)
         return checked
 
+    def host_config(self) -> dict[str, Any]:
+        """What a host keeps of its own configuration in the file, so that copying the file takes it along; {} at first."""
+        with self._file.read() as db:
+            found: dict[str, Any] = json.loads(
+                db.execute("SELECT value FROM setting WHERE space = 0 AND name = 'host_config'").get or "{}"
+            )
+        return found
+
+    def set_host_config(self, config: Mapping[str, Any]) -> None:
+        """Keep a host's configuration, any JSON object; that it changed is audited, not what it holds."""
+        text = _canonical(config)
+
+        def work(db: apsw.Connection) -> int:
+            db.execute("INSERT OR REPLACE INTO setting (space, name, value) VALUES (0, 'host_config', ?)", (text,))
+            self._audit_file(db, "configure", "host_config")
+            return 1
+
+        self._write(work)
+
     # -- fences
 
     def fences(self) -> list[FenceInfo]:

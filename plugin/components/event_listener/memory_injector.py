@@ -1,0 +1,105 @@
+"""Before a turn: what memory knows goes into the prompt. After it: what the user said is looked through for memories."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import Any
+
+from langbot_plugin.api.definition.components.common.event_listener import EventListener
+from langbot_plugin.api.entities import events
+from langbot_plugin.api.entities.builtin.provider.message import Message
+
+import bridge as bridges
+import identity
+import ltm
+
+log = logging.getLogger("ltm.plugin")
+TURNS = 256  # turns under way whose message is kept for their end
+COMMANDS = ("!", "！")
+GUIDE = (
+    "You have a long-term memory. Use recall_memory when earlier conversations may matter, remember for events, plans and decisions,"
+    " update_profile for lasting facts, and neither for small talk or secrets."
+)
+
+
+class MemoryInjector(EventListener):
+    """No exception leaves a handler: the host would drop the user's turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns: OrderedDict[str, tuple[bridges.Who, str]] = OrderedDict()
+        self.handler(events.PromptPreProcessing)(self.before)
+        self.handler(events.NormalMessageResponded)(self.after)
+
+    async def before(self, context: Any) -> None:
+        """Inject, within a time that the turn can wait."""
+        try:
+            await asyncio.wait_for(self._inject(context), bridges.TURN_SECONDS)
+        except asyncio.TimeoutError:
+            log.warning("memory took longer than %g s; the turn goes on without", bridges.TURN_SECONDS)
+        except Exception:
+            log.exception("memory was not injected")
+
+    async def _inject(self, context: Any) -> None:
+        bridge, event = self.plugin.bridge, context.event
+        who, known = await identity.of_context(context, event.session_name)
+        text = str(known.get("user_message_text") or "")
+        attached = known.get("_knowledge_base_uuids")
+        if text.lstrip().startswith(COMMANDS):
+            return
+        kb = await bridge.kb_id()
+        if not kb or not isinstance(attached, list) or kb not in attached:
+            return
+        await self._suppress_naive_retrieval(context, [each for each in attached if each != kb])
+        self._turns[who.query_id] = (who, text)
+        while len(self._turns) > TURNS:
+            self._turns.popitem(last=False)
+        try:
+            space = await bridge.space(who, "listener")
+            top_k = bridge.options["auto_recall_top_k"]
+            made = await bridge.run(space.inject, text, limit=top_k, weights=bridge.weights())
+        except ltm.LtmError as error:
+            log.warning("memory is off for this turn: %s", error)
+            return
+        for note in made.notes:
+            log.info("injection: %s", note)
+        await self._set(context, "_ltm_context", dict(made.context))
+        if made.text:
+            # The system prompt reaches the model in every host version; the list of messages does not.
+            event.default_prompt.append(Message(role="system", content=f"{GUIDE}\n\n{made.text}"))
+
+    async def _suppress_naive_retrieval(self, context: Any, rest: list[str]) -> None:
+        """Or the runner would put the same memories into the prompt a second time, without a frame."""
+        await self._set(context, "_knowledge_base_uuids", rest)
+
+    @staticmethod
+    async def _set(context: Any, name: str, value: Any) -> None:
+        try:
+            await context.set_query_var(name, value)
+        except Exception as error:  # whatever the host refuses, the turn goes on
+            log.warning("the host did not take %s: %s", name, error)
+
+    async def after(self, context: Any) -> None:
+        """Look for memories in what the user said; once, however often a streamed answer is told."""
+        try:
+            query = str(getattr(context, "query_uuid", None) or getattr(context, "query_id", ""))
+            turn = self._turns.pop(query, None)
+            if turn is not None:
+                self.plugin.bridge.background(self._extract(*turn))
+        except Exception:
+            log.exception("the end of a turn was not looked at")
+
+    async def _extract(self, who: bridges.Who, text: str) -> None:
+        bridge = self.plugin.bridge
+        if not bridge.options["candidate_extraction_enabled"]:
+            return
+        try:
+            space = await bridge.space(who, "listener")
+            uuid = bridge.options["candidate_model_uuid"]
+            model = bridges.HostModel(self.plugin, asyncio.get_running_loop(), uuid) if uuid else None
+            found = await bridge.run(space.candidates.extract, text, model=model)
+            log.info("%d candidates from a message", len(found.candidates))
+        except ltm.LtmError as error:
+            log.warning("no candidates were taken from a message: %s", error)

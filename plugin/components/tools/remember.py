@@ -1,0 +1,28 @@
+"""The tool by which the model stores an episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langbot_plugin.api.definition.components.tool.tool import Tool
+
+import identity
+import ltm
+
+
+class Remember(Tool):
+    """Stores what the model was told, as who told it."""
+
+    async def call(self, params: dict[str, Any], session: Any, query_id: Any, query_uuid: Any = None) -> dict[str, Any]:
+        """Store an episode; errors are answered, not raised."""
+        bridge = self.plugin.bridge
+        names = ("content", "importance", "tags", "supersedes", "event_at", "valid_from", "valid_until", "source_ref", "claim_type")
+        given = {name: params[name] for name in names if params.get(name) not in (None, "")}
+        content = given.pop("content", "")
+        try:
+            who = await identity.of_tool(self.plugin, session, query_id, query_uuid)
+            space = await bridge.space(who, "tool")
+            stored = await bridge.run(space.remember, content, **given)
+        except ltm.LtmError as error:
+            return {"error": f"Error: {error}"}
+        return {"result": f"Remembered: {content}", "episode_id": stored.id, "outcome": stored.outcome, "notes": list(stored.notes)}
