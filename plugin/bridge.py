@@ -13,6 +13,7 @@ import functools
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -27,6 +28,7 @@ log = logging.getLogger("ltm.plugin")
 THREADS = 4
 FILE_NAME = "memory.db"
 EMBED_SECONDS = 20.0  # for one call of the host's model; the host itself waits 60
+TURN_MEMORY_SECONDS = 120.0  # for which a turn is known to have its memories
 TURN_SECONDS = 4.0  # that a turn waits for its memories before it goes on without
 
 # ------------------------------------------------------------------------------------------------ options
@@ -196,6 +198,7 @@ class Bridge:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ltm")
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._injected: dict[tuple[str, ...], float] = {}
 
     async def run(self, work: Callable[..., T], *args: Any, **options: Any) -> T:
         """Run a blocking call in the pool, in the caller's context, so that the host's calls it makes are the caller's."""
@@ -320,6 +323,19 @@ class Bridge:
         dense = 1.0 if self.options["retrieval_strategy"] == "vector" else self.options["vector_weight"]
         exact = plain["exact"] if self.options["exact_match_boost"] else 0.0
         return ltm.Weights(dense=dense, lexical=1.0 - dense, exact=exact, half_life_days=self.options["recency_half_life_days"])
+
+    # -- what a prompt has already
+
+    def note_injected(self, who: Who, text: str) -> None:
+        """The prompt of this turn has its memories."""
+        now = time.monotonic()
+        self._injected = {turn: at for turn, at in self._injected.items() if now - at < TURN_MEMORY_SECONDS}
+        self._injected[(who.bot, who.launcher_type, who.launcher_id, text.strip())] = now
+
+    def was_injected(self, who: Who, text: str) -> bool:
+        """Whether the prompt of the turn that asks has its memories: some runners search the knowledge base as well."""
+        at = self._injected.get((who.bot, who.launcher_type, who.launcher_id, text.strip()))
+        return at is not None and time.monotonic() - at < TURN_MEMORY_SECONDS
 
     # -- spaces
 

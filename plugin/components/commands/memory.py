@@ -61,6 +61,7 @@ class MemoryCommand(Command):
         try:
             who, _ = await identity.of_context(context)
             given = [word for word in context.params if word]
+            given = given[1:] if given[:1] == ["memory"] else given  # "*" is called with the name of the command in front
             text = await self._dispatch(who, int(context.privilege), given, _tail(context))
         except _Usage as usage:
             text = str(usage)

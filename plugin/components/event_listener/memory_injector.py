@@ -67,6 +67,7 @@ class MemoryInjector(EventListener):
             log.info("injection: %s", note)
         await self._set(context, "_ltm_context", dict(made.context))
         if made.text:
+            bridge.note_injected(who, text)
             # The system prompt reaches the model in every host version; the list of messages does not.
             event.default_prompt.append(Message(role="system", content=f"{GUIDE}\n\n{made.text}"))
 

@@ -44,8 +44,10 @@ class LongTermMemory(KnowledgeEngine):
         if who is None:
             log.warning("a retrieval without a session was answered with nothing: it is nobody's memory")
             return RetrievalResponse(results=[], total_found=0)
+        bridge = self.plugin.bridge
+        if bridge.was_injected(who, context.query):  # the runner asks for what the prompt holds already
+            return RetrievalResponse(results=[], total_found=0)
         try:
-            bridge = self.plugin.bridge
             space = await bridge.space(who, "retrieve")
             top_k = int(context.retrieval_settings.get("top_k") or 5)
             made = await bridge.run(space.inject, context.query, limit=max(1, min(top_k, 20)), weights=bridge.weights())

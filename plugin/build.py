@@ -1,0 +1,95 @@
+"""Make the package that a LangBot host installs: the plugin with the engine inside it.
+
+    python plugin/build.py [--out dist] [--version 0.1.0]
+
+A .lbpkg is a zip with the manifest at its root. The host takes at most 512 entries and 10 MiB by upload; both are checked here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE = {
+    "ltm.py": "ltm.py",
+    "ltm_text.py": "ltm_text.py",
+    "ltm_models.py": "ltm_models.py",
+    "ltm_formats.py": "ltm_formats.py",
+    "migrations": "ltm_migrations",
+    "console": "ltm_console",
+}
+LEFT_OUT = {"build.py", "__pycache__", "dist"}
+ENTRIES, BYTES = 512, 10 << 20
+# Seconds since 1980 that every entry is given: the same sources make the same package.
+STAMP = (2026, 1, 1, 0, 0, 0)
+
+
+def sources() -> dict[str, Path]:
+    """Names in the package, and the files they are made of."""
+    found = {}
+    for path in sorted((ROOT / "plugin").rglob("*")):
+        inside = path.relative_to(ROOT / "plugin")
+        if path.is_file() and not LEFT_OUT & set(inside.parts):
+            found[inside.as_posix()] = path
+    for source, name in ENGINE.items():
+        base = ROOT / source
+        for path in sorted(base.rglob("*")) if base.is_dir() else [base]:
+            if path.is_file() and path.suffix in (".py", ".sql") and "__pycache__" not in path.parts:
+                found[f"{name}/{path.relative_to(base).as_posix()}" if base.is_dir() else name] = path
+    return found
+
+
+def pages(found: dict[str, Path]) -> str:
+    """The manifest's list of pages, which the host reads instead of looking for them."""
+    rows = []
+    for name in sorted(found):
+        if re.fullmatch(r"components/pages/[^/]+/[^/]+\.yaml", name):
+            text = found[name].read_text("utf-8")
+            label = re.search(r"^  label: (\{.*\})$", text, re.M)
+            id, path = re.search(r"^  name: (\S+)$", text, re.M), re.search(r"^  path: (\S+)$", text, re.M)
+            if not (label and id and path):
+                raise SystemExit(f"{name} must have name, label and path on lines of their own")
+            folder = name.rpartition("/")[0]
+            rows.append(f"    - {{id: {id[1]}, label: {label[1]}, path: {folder}/{path[1]}}}")
+    return "\n".join(["  pages:", *rows]) if rows else ""
+
+
+def build(out: Path, version: str = "") -> Path:
+    """Write the package and return its path."""
+    found = sources()
+    manifest = found.pop("manifest.yaml").read_text("utf-8")
+    if version:
+        manifest = re.sub(r"^  version: .*$", f"  version: {version}", manifest, count=1, flags=re.M)
+    manifest = manifest.replace("\nexecution:", f"\n{pages(found)}\nexecution:", 1)
+    name, author, number = (re.search(rf"^  {key}: (\S+)$", manifest, re.M) for key in ("name", "author", "version"))
+    if not (name and author and number):
+        raise SystemExit("the manifest must have author, name and version")
+    out.mkdir(parents=True, exist_ok=True)
+    package = out / f"{author[1]}-{name[1]}-{number[1]}.lbpkg"
+    with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("manifest.yaml", STAMP), manifest, zipfile.ZIP_DEFLATED)
+        for inside, path in found.items():
+            archive.writestr(zipfile.ZipInfo(inside, STAMP), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        entries = len(archive.infolist())
+    size = package.stat().st_size
+    if entries > ENTRIES or size > BYTES:
+        raise SystemExit(f"{package} has {entries} entries and {size:,} bytes; the host takes {ENTRIES} and {BYTES:,}")
+    return package
+
+
+def main() -> None:
+    """Build, and say what was built."""
+    parser = argparse.ArgumentParser(description="Build the LangBot package.")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    parser.add_argument("--version", default="")
+    options = parser.parse_args()
+    package = build(options.out, options.version)
+    print(f"{package} ({package.stat().st_size:,} bytes)", file=sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
