@@ -18,6 +18,7 @@ import builtins
 import contextlib
 import glob
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -30,7 +31,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
 from importlib import resources
@@ -120,6 +121,7 @@ PAGE_SIZE = 8192  # bytes: against 4096 the file is 20 % smaller and a vector sc
 BUSY_SECONDS = 10.0
 GROUP = 256  # writes that may share one commit
 ASKED_CHARS = 100_000  # of a message: a longer one is not looked through for credentials, and not kept
+RETRY_SECONDS = 5.0  # between two attempts to empty the log after an erasure, while a reader holds it
 RETAIN_EVERY = 64  # audit entries of a chat between two looks at the oldest, where a setting says how long to keep them
 CONTENT_CHARS = 20_000
 TAGS, TAG_CHARS = 32, 64
@@ -571,13 +573,15 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """An episode as it was from `since` to before `until` ('' is now); `audit_id` and `operation`: what ended it."""
+    """An episode as it was from `since` to before `until` ('' is now); `audit_id` and `operation`: what ended it, and `changed`
+    which fields."""
 
     episode: Episode
     since: str
     until: str
     audit_id: str
     operation: str
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -832,6 +836,7 @@ class _File:
         self.closed = False
         self._queue: list[_Job] = []
         self._doubt = ""
+        self.patient = True  # whether a busy file is waited for
         self._reset()
 
     def _reset(self) -> None:
@@ -865,6 +870,8 @@ class _File:
             nonlocal started
             started = time.monotonic() if tries == 0 else started
             # Jittered and short: the fixed steps of busy_timeout starved one of four processes for 3 s.
+            if not self.patient:
+                return False
             time.sleep(random.uniform(0.0005, 0.0025))
             return time.monotonic() - started < BUSY_SECONDS
 
@@ -1148,35 +1155,28 @@ class _File:
             _copy_verified(db, target)
             self.warnings.append(f"the file was migrated from schema version {version}; a verified copy is {target.name}")
 
-    def sweep(self) -> bool:
+    def sweep(self, *, patient: bool) -> bool:
         """Write the file anew, then empty the log; False if a reader holds it."""
-        import apsw
+        return self.checkpoint(patient=patient) and self._exclusively("VACUUM", patient) and self.checkpoint(patient=patient)
 
-        if not self.checkpoint():
-            return False
-        with self._writer_lock, _translated():
-            self._check_process()
-            db = self._writer = self._writer or self.connect(writable=True)
-            try:
-                db.execute("VACUUM")
-            except apsw.BusyError:
-                return False
-        return self.checkpoint()
-
-    def checkpoint(self) -> bool:
+    def checkpoint(self, *, patient: bool = True) -> bool:
         """Fold the write-ahead log into the file and empty it; False if a reader holds it."""
+        return self.memory or self._exclusively("PRAGMA wal_checkpoint(TRUNCATE)", patient)
+
+    def _exclusively(self, sql: str, patient: bool) -> bool:
         import apsw
 
-        if self.memory:
-            return True
         with self._writer_lock, _translated():
             self._check_process()
             db = self._writer = self._writer or self.connect(writable=True)
+            self.patient = patient
             try:
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                found = db.execute(sql).fetchone()
+                return not (found and found[0])  # of a checkpoint: whether it was kept from finishing
             except apsw.BusyError:
                 return False
-        return True
+            finally:
+                self.patient = True
 
     def close(self) -> None:
         if self.closed or self._pid != os.getpid():
@@ -1454,13 +1454,15 @@ def _close_audit(db: apsw.Connection, entry: dict[str, Any], before_us: int) -> 
     space = entry["space"]
     span = (space << SPACE_BITS, (space << SPACE_BITS) + 0xFFFFFFFF)
     start, newest = (db.execute(f"SELECT {end}(key) FROM audit WHERE key BETWEEN ? AND ?", span).get for end in ("min", "max"))
-    sql = "SELECT key, hash, at_us FROM audit WHERE key BETWEEN ? AND ? AND key < ? AND at_us < ? ORDER BY key DESC LIMIT 1"
-    end = db.execute(sql, (*span, newest, before_us)).fetchone() if newest else None
+    kept = db.execute("SELECT min(key) FROM audit WHERE key BETWEEN ? AND ? AND at_us >= ?", (*span, before_us)).get
+    sql = "SELECT key, hash, at_us FROM audit WHERE key BETWEEN ? AND ? AND key < ? ORDER BY key DESC LIMIT 1"
+    end = db.execute(sql, (*span, min(newest, kept or newest))).fetchone() if newest else None
     if end is None:
         return {"id": "", "outcome": "unchanged"}
     db.execute("INSERT INTO audit_segment VALUES (?, ?, ?, ?, ?, ?)", (space, start, *end, entry["at_us"]))
     db.execute("DELETE FROM revision WHERE audit BETWEEN ? AND ?", (start, end[0]))
     db.execute("DELETE FROM audit WHERE key BETWEEN ? AND ?", (start, end[0]))
+    _keep_fact_ids(db)
     closed, target = end[0] - start + 1, f"{start - span[0]}-{end[0] - span[0]}"
     detail = {"summary": f"{closed} entries closed", "last_hash": end[1].hex()}
     _, id = _append_audit(db, {**entry, "target_type": "audit", "target_id": target}, detail)
@@ -1726,6 +1728,13 @@ _EDITED = (
 )
 
 
+class _Locks:
+    """Locks of a memory, in one process."""
+
+    def __init__(self) -> None:
+        self.pid, self.calibrating, self.past = os.getpid(), threading.Lock(), threading.Lock()
+
+
 class Memory:
     """An open file. What concerns the whole of it; memory itself is read and written through `space()`.
 
@@ -1742,10 +1751,11 @@ class Memory:
     ) -> None:
         self._file, self.embedder, self.weights, self._clock, self._ids = file, embedder, weights, clock, ids
         self._calibration: ltm_models.Calibration | None = None
-        self._calibrating = threading.Lock()
+        self.__locks = _Locks()
         self._past: tuple[Any, Memory] | None = None
         self._indexed = False
         self._unfinished: list[int] = []
+        self._retry_at = 0.0
         self.warnings = file.warnings
         with file.read() as db:
             foreign = db.execute(_EDITED).fetchone() is not None
@@ -1756,7 +1766,15 @@ class Memory:
         if not file.readonly:
             self._resolve_intents()
             for intent in list(self._unfinished):
-                self._finish_erase(intent)
+                _, notes = self._finish_erase(intent, patient=False)
+                self.warnings += notes
+
+    @property
+    def _locks(self) -> _Locks:
+        """Locks of this process: one that was held at a fork is held for ever in the child."""
+        if self.__locks.pid != os.getpid():
+            self.__locks = _Locks()
+        return self.__locks
 
     @property
     def path(self) -> str:
@@ -1845,9 +1863,9 @@ class Memory:
             result = work(db)
             return edited if result is None else result
 
-        if self._unfinished and self._file.batching is None:
+        if self._unfinished and self._file.batching is None and time.monotonic() >= self._retry_at:
             for intent in list(self._unfinished):
-                self._finish_erase(intent)
+                self._finish_erase(intent, patient=False)
         return self._file.write(transaction)  # type: ignore[no-any-return]
 
     def _adopt(self, db: apsw.Connection) -> int:
@@ -1881,7 +1899,7 @@ class Memory:
 
     def configure(self, name: str, value: bool | int) -> Any:
         """Set a setting of the file; audited. Returns the value. Raises InvalidInput."""
-        setting = SETTINGS.get(name)
+        setting = SETTINGS.get(_id_text(name, "the name of a setting"))
         if setting is None:
             raise InvalidInput(f"no setting is called {_short(name)}; there are {', '.join(SETTINGS)}")
         checked = setting.check(name, value)
@@ -1946,7 +1964,7 @@ class Memory:
         return id
 
     def clear_fence(self, id: int, *, via: str = "api") -> FenceInfo:
-        """Let writes go on; what the fence was about is for the person to have looked at. Audited. Raises NotFound."""
+        """Let writes go on; what the fence was about is for the person to have looked at. Audited with `via`. Raises NotFound."""
         found = next((fence for fence in self.fences() if fence.id == id), None)
         if found is None:
             raise NotFound(f"no standing fence {_short(id)}")
@@ -2023,24 +2041,31 @@ class Memory:
 
     # -- erasing
 
-    def _finish_erase(self, intent: int) -> tuple[bool, list[str]]:
+    def _finish_erase(self, intent: int, *, patient: bool) -> tuple[bool, list[str]]:
         """Drop the copies that migrations left, write the file anew, and empty the log, which holds pages from before; only then
         is the intent gone. Written anew because a page that was split keeps old bytes between its cells, secure_delete or not.
+
+        What fails (a reader, a full disk) is tried again with later writes, now and then and without waiting, and at the next open.
         """
-        notes = self._drop_copies()
-        if not self._file.sweep():
-            if intent not in self._unfinished:
-                self._unfinished.append(intent)
-            return False, notes
-        self._file.write(lambda db: db.execute("DELETE FROM intent WHERE key = ?", (intent,)) and None)
-        self._unfinished = [each for each in self._unfinished if each != intent]
-        return self._file.checkpoint(), notes
+        import apsw
+
+        notes: list[str] = []
+        try:
+            notes += self._drop_copies()
+            done = self._file.sweep(patient=patient)
+            if done:
+                sql = "DELETE FROM intent WHERE key = ? AND operation = 'erase'"
+                self._file.write(lambda db: db.execute(sql, (intent,)) and None)
+                done = self._file.checkpoint(patient=patient)
+        except (LtmError, OSError, apsw.Error) as error:
+            done = False
+            notes.append(f"the file could not be written anew ({error}); it is tried again")
+        self._unfinished = [each for each in self._unfinished if each != intent] + ([] if done else [intent])
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+        return done, notes
 
     def _drop_past(self) -> None:
-        with self._calibrating:
-            past, self._past = self._past, None
-        if past is not None:
-            past[1].close()
+        self._past = None  # who reads it goes on; it is closed when nobody does
 
     def _files(self, also: Sequence[str] = ()) -> list[Path]:
         """Every file of this database, and of copies, that exists."""
@@ -2122,7 +2147,7 @@ class Memory:
         """What the embedder makes of the fixed texts; asked once. Raises EmbedderError."""
         if self.embedder is None:
             raise EmbedderError("no embedder is configured")
-        with self._calibrating:
+        with self._locks.calibrating:
             if self._calibration is None:
                 if self._file.batching is not None:
                     raise EmbedderError("no embedder is asked inside a batch")
@@ -2352,26 +2377,21 @@ class Memory:
     def _snapshot(self, space: Space, moment: int) -> Memory:
         """One scope as it was stored at a moment, as a memory of its own that lives in RAM: every read then works as ever,
         with the statistics of then. Indexed when first searched."""
-        with self._file.read() as db:
+        with self._locks.past, self._file.read() as db:
             spaces = sorted({space._find_space(db, "session"), space._home(db)} - {0})
-            sql = """
-                SELECT max(g.last_us) FROM audit_segment g JOIN space s ON s.id = g.space
-                WHERE g.space = :session OR (:session <> :home AND s.kind = 'session' AND s.bot = :bot)"""
-            values = {"session": space._find_space(db, "session"), "home": space._home(db), "bot": space.scope.bot}
-            closed = db.execute(sql, values).get
-            if closed is not None and moment <= closed:
-                raise Conflict(f"the history up to {to_iso(closed)} was closed; {to_iso(moment)} cannot be looked back at")
+            _refuse_closed(db, set(spaces), moment)
             newest = db.execute("SELECT coalesce(max(id), 0) FROM revision").get
             sizes = [db.execute("SELECT next_seq FROM space WHERE id = ?", (id,)).get for id in spaces]
-            facts = db.execute("SELECT coalesce(max(id), 0) FROM profile_fact").get
-            key = (moment, spaces, newest, sizes, facts, db.execute("SELECT count(*) FROM episode_vector").get)
-            with self._calibrating:
-                if self._past is None or self._past[0] != key:
-                    past = Memory(_open_file(":memory:", False, None), self.embedder, self.weights, lambda: moment, self._ids)
-                    past._calibration = self._calibration
-                    past._file.write(lambda target: _copy_past(db, target, spaces, moment))
-                    self._past = (key, past)
-                return self._past[1]
+            facts, vectors = (
+                db.execute(sql).get for sql in ("SELECT max(id) FROM profile_fact", "SELECT count(*) FROM episode_vector")
+            )
+            key = (moment, spaces, newest, sizes, facts, vectors, _erasures(db))
+            if self._past is None or self._past[0] != key:
+                past = Memory(_open_file(":memory:", False, None), self.embedder, self.weights, lambda: moment, self._ids)
+                past._calibration = self._calibration
+                past._file.write(lambda target: _copy_past(db, target, spaces, moment))
+                self._past = (key, past)
+            return self._past[1]
 
     # -- index
 
@@ -2716,6 +2736,17 @@ def _id_text(id: object, what: str = "an episode id") -> str:
 def _set_tags(db: apsw.Connection, key: int, tags: Mapping[str, str]) -> None:
     db.execute("DELETE FROM episode_tag WHERE key = ?", (key,))
     db.executemany("INSERT INTO episode_tag (key, folded, tag) VALUES (?, ?, ?)", [(key, *pair) for pair in tags.items()])
+
+
+def _named(db: apsw.Connection, space: int, name: str) -> str:
+    """Whose name was given where an id was wanted."""
+    rows = db.execute("SELECT sender_id FROM speaker WHERE space = ? AND name = ? ORDER BY id LIMIT 3", (space, name)).fetchall()
+    return f"; {', '.join(id for (id,) in rows)} is called so" if rows else ""
+
+
+def _erasures(db: apsw.Connection) -> int:
+    """How many erasures there were in the file: what was read before another one is not to be written after it."""
+    return int(db.execute("SELECT count(*) FROM certificate").get)
 
 
 def _check_copy(path: str, original: str) -> None:
@@ -3125,6 +3156,10 @@ class Space:
 
         def work(change: _Change) -> dict[str, Any]:
             eraser = _Eraser(change, sender)
+            if sender is not None and not eraser.is_known():
+                raise NotFound(
+                    f"nobody of the id {_short(sender)} is known here{_named(change.db, change.home, sender)}; nothing was erased"
+                )
             eraser.run()
             words[:] = [set().union(*eraser.texts.values()) - {""}, eraser.marks - {""}]
             certificate = eraser.certify()
@@ -3134,7 +3169,7 @@ class Space:
 
         done, _ = self._change("erase", work, None, None)
         self._memory._drop_past()
-        truncated, notes = self._memory._finish_erase(done["intent"])
+        truncated, notes = self._memory._finish_erase(done["intent"], patient=True)
         notes += (
             []
             if truncated
@@ -3146,19 +3181,21 @@ class Space:
                 notes.append(f"{path}: {sum(again.counts.values())} rows erased")
         texts, marks = words
         kept = self._also_said(texts)
+        proven: bool | None = None
         searched, files, found, held = 0, (), (), {}  # type: int, tuple[str, ...], tuple[str, ...], dict[str, int]
         if prove:
             searched, files, found, more = self._memory._search(texts, marks, also)
             held = self._memory._holders(texts | marks) if found else {}
             rows = ", ".join(f"{n} of {table}" for table, n in held.items())
             notes += more + ([f"rows that were not to be erased hold the same words: {rows}"] if held else [])
-        return Erasure(done["certificate"], done["counts"], truncated, kept, files, searched, found, tuple(notes))
+            proven = truncated and (not found or bool(held))
+        return Erasure(done["certificate"], done["counts"], truncated, kept, files, searched, found, tuple(notes), proven)
 
     def _also_said(self, texts: set[str]) -> tuple[str, ...]:
         """Episodes of this space that hold an erased text: somebody else said it too."""
         sql = "SELECT e.id FROM episode e WHERE e.space = ?"
         sql += " AND EXISTS (SELECT 1 FROM json_each(?) j WHERE instr(e.content, j.value)) LIMIT 100"
-        long = [text for text in texts if len(text.encode()) >= 8][:PROOF_TEXTS]
+        long = sorted(text for text in texts if len(text.encode()) >= PROOF_BYTES)
         with self._memory._file.read() as db:
             return tuple(id for (id,) in db.execute(sql, (self._home(db), json.dumps(long)))) if long else ()
 
@@ -3336,6 +3373,7 @@ class Space:
         if first > last:
             raise InvalidInput(f"start {to_iso(first)} must not be after end {to_iso(last)}")
         with self._memory._file.read() as db:
+            _refuse_closed(db, {self._home(db), self._find_space(db, "session")}, first)
             spaces = {"episode": self._home(db), "profile_fact": self._find_space(db, "session")}
             return [each for source, space in spaces.items() for each in _differences(db, source, space, first, last)]
 
@@ -3350,8 +3388,9 @@ class Space:
             entry = self.audit._find(change.db, audit_id)
             if entry is None:
                 raise NotFound(f"no audit entry {_short(audit_id)} in this space; nothing was written")
-            counts = _undo(change.db, entry)
-            return change.record(entry.target_type, entry.target_id, f"undone: {entry.operation}", undone=audit_id, **counts)
+            counts = _undo(change.db, entry, {change.session, change.home})
+            done = change.record(entry.target_type, entry.target_id, f"undone: {entry.operation}", undone=audit_id, **counts)
+            return {**done, "id": self.audit._target(change.db, entry.target_type, entry.target_id)}
 
         return self._changed("undo", work, operation_key, [_id_text(audit_id, "an audit id")])
 
@@ -3382,12 +3421,14 @@ class Space:
         size = self._memory.settings()["injection_budget"] if budget is None else budget
         if isinstance(size, bool) or not isinstance(size, int) or not INJECTION_CHARS[0] <= size <= INJECTION_CHARS[1]:
             raise InvalidInput(f"budget must be {INJECTION_CHARS[0]} to {INJECTION_CHARS[1]:,} characters, not {_short(size)}")
+        with self._memory._file.read() as db:
+            erasures = _erasures(db)
         profiles = {"session": self.profiles.get("session")}
         if self.speaker is not None:
             profiles["speaker"] = self.profiles.get("speaker")
         found = self.recall(query, limit=limit, where=where, weights=weights, vector=vector)
         made = self._inject(query, size, profiles, found)
-        snapshot, problem = self._keep_injection(query, made, profiles)
+        snapshot, problem = self._keep_injection(query, made, profiles, erasures)
         return replace(made, snapshot_id=snapshot, notes=made.notes + ((problem,) if problem else ()))
 
     def _inject(self, query: str, budget: int, profiles: Mapping[str, Profile], found: Recall) -> Injection:
@@ -3412,11 +3453,12 @@ class Space:
             "speaker_profile": _profile_context(profiles["speaker"]) if "speaker" in profiles else None,
             "episodes": episodes,
         }
-        reason = "injected" if profile or memories else "blank_query" if not query.strip() else "nothing_known"
+        empty = "over_budget" if hits or known else "blank_query" if not query.strip() else "nothing_known"
+        reason = "injected" if profile or memories else empty
         notes = (*found.truncated, *work.notes)
         return Injection(profile, memories, context, "", tuple(hits[:n]), reason, notes)
 
-    def _keep_injection(self, query: str, made: Injection, profiles: Mapping[str, Profile]) -> tuple[str, str]:
+    def _keep_injection(self, query: str, made: Injection, profiles: Mapping[str, Profile], erasures: int) -> tuple[str, str]:
         """Store the snapshot of an injection; its id and why there is none. A chat that holds nothing stays unwritten."""
         scope = self.scope
         if made.reason != "injected":
@@ -3440,21 +3482,25 @@ class Space:
         data |= {"injected": made.reason == "injected", "injection_chars": len(made.text)}
 
         def work(change: _Change) -> str:
-            data["recorded_at"] = to_iso(change.now_us)
-            sql = "INSERT INTO injection (space, at_us, snapshot) VALUES (?, ?, ?) RETURNING key"
-            return str(change.db.execute(sql, (change.session, change.now_us, _canonical(data))).get)
+            if _erasures(change.db) != erasures:  # of what was read before that, nothing may be written after it
+                return ""
+            data["recorded_at"], id = to_iso(change.now_us), change.new_id("injection")
+            sql = "INSERT INTO injection (id, space, at_us, snapshot) VALUES (?, ?, ?, ?)"
+            change.db.execute(sql, (id, change.session, change.now_us, _canonical(data)))
+            return id
 
         try:
-            return self._change("inject", work, None, None)[0], ""
+            id = self._change("inject", work, None, None)[0]
+            return id, "" if id else "no snapshot was kept: something was erased meanwhile"
         except (ReadOnly, Fenced, Busy, StorageError) as error:
             return "", f"no snapshot was kept: {error}"
 
     def injections(self, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
         """The snapshots of what was put into this chat's prompts, newest first; the last 50 are kept."""
-        sql = "SELECT key, snapshot FROM injection WHERE space = ? ORDER BY key DESC LIMIT ?"
+        sql = "SELECT id, snapshot FROM injection WHERE space = ? ORDER BY key DESC LIMIT ?"
         with self._memory._file.read() as db:
             rows = db.execute(sql, (self._find_space(db, "session"), _clamp(limit, 50, "limit"))).fetchall()
-        return [{"id": str(key), **json.loads(text)} for key, text in rows]
+        return [{"id": id, **json.loads(text)} for id, text in rows]
 
     # -- recall
 
@@ -3729,7 +3775,13 @@ def _versions(db: apsw.Connection, key: int) -> list[Version]:
             until = to_iso(ended) if ended is not None else ""
             found.append(Version(_image_episode(db, key, image), start, until, audit or "", operation or ""))
         since = ended
-    return found
+    pairs = itertools.pairwise(found)
+    return [replace(one, changed=_changes(one.episode, other.episode)) for one, other in pairs] + found[-1:]
+
+
+def _changes(one: Episode, other: Episode) -> tuple[str, ...]:
+    names = (each.name for each in fields(Episode) if each.name != "version")
+    return tuple(name for name in names if getattr(one, name) != getattr(other, name))
 
 
 def _differences(db: apsw.Connection, source: str, space: int, first: int, last: int) -> Iterator[Difference]:
@@ -3746,7 +3798,9 @@ def _differences(db: apsw.Connection, source: str, space: int, first: int, last:
         if names:
             change = "added" if not before else "removed" if not after else "changed"
             one, other = ({name: view[name] for name in names if name in view} for view in views)
-            id = (before or after or {}).get("id", f"fact:{row}")
+            id = (before or after or {}).get(
+                "id", "/".join(filter(None, ((views[0] or views[1]).get(n, "") for n in ("subject", "field", "slot"))))
+            )
             yield Difference("episode" if source == "episode" else "fact", id, change, one, other)
 
 
@@ -3759,7 +3813,7 @@ def _image_view(db: apsw.Connection, source: str, row: int, image: Mapping[str, 
     return {"subject": f"speaker:{sender}" if sender else "session", **{name: image[name] for name in names}}
 
 
-def _undo(db: apsw.Connection, entry: _Entry) -> dict[str, int]:
+def _undo(db: apsw.Connection, entry: _Entry, spaces: set[int]) -> dict[str, int]:
     """Put the rows of an operation back as they were before it; return how many of what."""
     sql = "SELECT space, source, row, image FROM revision WHERE audit = ? AND source <> 'speaker' ORDER BY id DESC"
     revisions = db.execute(sql, (entry.key,)).fetchall()
@@ -3768,6 +3822,13 @@ def _undo(db: apsw.Connection, entry: _Entry) -> dict[str, int]:
         raise Conflict(f"{entry.operation} {entry.id} changed nothing that can be put back; nothing was written")
     for source, row in sorted({(source, row) for _, source, row, _ in revisions} | set(made)):
         _refuse_touched(db, entry, source, row, (source, row) in made)
+        owner = db.execute(f"SELECT space FROM {source} WHERE {_KEYS[source]} = ?", (row,)).get
+        if owner is not None and owner not in spaces:
+            raise Conflict(f"what {entry.operation} {entry.id} stored is no longer there; nothing was written")
+    if (closed := _closed_until(db, spaces)) is not None and closed >= entry.at_us:
+        raise Conflict(
+            f"history since {entry.operation} {entry.id} was closed, so what changed later is not known; nothing was written"
+        )
     db.execute("PRAGMA defer_foreign_keys = ON")  # rows come back one by one
     for source, row in made:
         db.execute(f"DELETE FROM {source} WHERE {_KEYS[source]} = ?", (row,))
@@ -3798,6 +3859,27 @@ def _undo(db: apsw.Connection, entry: _Entry) -> dict[str, int]:
         if held_hash:
             db.execute("UPDATE episode SET content_hash = ? WHERE key = ?", (_content_hash(*held_hash), row))
     return {"deleted": len(made), "put_back": len(back) - left, "left_out": left}
+
+
+def _keep_fact_ids(db: apsw.Connection) -> None:
+    """Before facts and their history go for good: their numbers are never given to others, whose undo would meet them."""
+    db.execute(f"INSERT OR REPLACE INTO setting (space, name, value) VALUES (0, 'last_fact', {_NEXT_FACT} - 1)")
+
+
+def _closed_until(db: apsw.Connection, spaces: set[int]) -> int | None:
+    """Up to when history that bears on spaces was closed: their own, and for a bot's episodes that of each of its chats."""
+    sql = """
+        SELECT max(g.last_us) FROM audit_segment g WHERE g.space IN (SELECT value FROM json_each(?1)) OR g.space IN (
+          SELECT s.id FROM space h JOIN space s ON s.bot = h.bot AND s.kind = 'session'
+          WHERE h.kind = 'bot' AND h.id IN (SELECT value FROM json_each(?1)))"""
+    found: int | None = db.execute(sql, (json.dumps(sorted(spaces)),)).get
+    return found
+
+
+def _refuse_closed(db: apsw.Connection, spaces: set[int], moment: int) -> None:
+    closed = _closed_until(db, spaces)
+    if closed is not None and moment <= closed:
+        raise Conflict(f"the history up to {to_iso(closed)} was closed; {to_iso(moment)} cannot be looked back at")
 
 
 def _hold_lineage(db: apsw.Connection, sources: Sequence[int]) -> list[tuple[int, int, bytes]]:
@@ -4170,6 +4252,7 @@ class Audit:
     def list(self, *, limit: int = 20, cursor: str = "", operation: str | None = None, target: str | None = None) -> AuditPage:
         """Entries, newest first, `limit` (1 to 500) a page; of one operation or one target id if given."""
         limit = _clamp(limit, RECALL_LIMIT, "limit")
+        operation = _id_text(operation, "an operation") if operation is not None else None
         with self._space._memory._file.read() as db:
             session = self._space._find_space(db, "session")
             first, last = self._span(session)
@@ -4237,7 +4320,9 @@ class Audit:
                 segment = "SELECT last_hash FROM audit_segment WHERE last_key = ?1 UNION ALL SELECT hash FROM audit WHERE key = ?1"
                 stored = db.execute(segment, (key,)).get
                 closed = "SELECT 1 FROM audit_segment WHERE space = ? AND ? BETWEEN first_key AND last_key"
-                if stored is None and not db.execute(closed, (session, key)).get:
+                if stored is None and db.execute(closed, (session, key)).get:
+                    found.append(f"entry {sequence} was closed since its hash was kept, and cannot be compared")
+                elif stored is None:
                     found.append(f"entry {sequence}, whose hash was kept, is gone")
                 elif stored is not None and stored.hex() != digest:
                     found.append(f"entry {sequence} has another hash than was kept: the chain was written anew")
@@ -4267,6 +4352,7 @@ class Audit:
         name = db.execute("SELECT name FROM speaker WHERE space = ? AND sender_id = ?", (session, actor)).get if actor else ""
         target = detail.get("document", "") if target_type == "document" else self._target(db, target_type, target_id)
         summary, query = detail.pop("summary", ""), detail.pop("query_id", "")
+        detail.pop("made", None)  # row numbers: what others hold shows in them
         head = (id, operation, target_type, target, summary, to_iso(at), via, actor)
         return AuditEntry(*head, name or "", query, detail, text is None)
 
@@ -4447,7 +4533,8 @@ def _apply_edit(db: apsw.Connection, owner: tuple[int, int | None], edit: _Edit,
 # Never one that a fact of the history had.
 _NEXT_FACT = (
     "(SELECT 1 + max(coalesce((SELECT max(id) FROM profile_fact), 0),"
-    " coalesce((SELECT max(row) FROM revision WHERE source = 'profile_fact'), 0)))"
+    " coalesce((SELECT max(row) FROM revision WHERE source = 'profile_fact'), 0),"
+    " coalesce((SELECT CAST(value AS INTEGER) FROM setting WHERE space = 0 AND name = 'last_fact'), 0)))"
 )
 
 
@@ -4702,15 +4789,18 @@ class Candidates:
         if status is not None and status not in CANDIDATE_STATUSES:
             raise InvalidInput(f"status must be one of {', '.join(CANDIDATE_STATUSES)}, not {_short(status)}")
         limit = _clamp(limit, RECALL_LIMIT, "limit")
-        before = _sequence(cursor) if cursor else 1 << 62
         where = "space = ? AND (?2 IS NULL OR status = ?2)"
         sql = f"SELECT {_CANDIDATE}, key FROM candidate WHERE {where} AND key < ?3 ORDER BY key DESC LIMIT ?4"
         with self._space._memory._file.read() as db:
             session = self._space._find_space(db, "session")
+            after = "SELECT key FROM candidate WHERE space = ? AND id = ?"
+            before = db.execute(after, (session, _id_text(cursor, "a cursor"))).get if cursor else 1 << 62
+            if before is None:
+                raise InvalidInput(f"{_short(cursor)} is not a cursor of an earlier page")
             rows = db.execute(sql, (session, status, before, limit + 1)).fetchall()
             total = db.execute(f"SELECT count(*) FROM candidate WHERE {where}", (session, status)).get
         found = tuple(_load_candidate(row) for row in rows[:limit])
-        return CandidatePage(found, total, str(rows[limit - 1][-1]) if len(rows) > limit else "")
+        return CandidatePage(found, total, found[-1].id if len(rows) > limit else "")
 
     # -- deciding
 
@@ -5186,16 +5276,21 @@ class Transfer:
         Writers go on meanwhile, but the write-ahead log grows until this ends.
         """
         counts = {"profile": 0, "episode": 0, "audit": 0}
-        with self._space._memory._file.read() as db:
+        header = self._header(kinds, statuses)
+        if not hasattr(stream, "write"):
+            raise InvalidInput(f"an export is written to an open text file, not to {_short(stream)}")
+        with contextlib.ExitStack() as held:
+            db = held.enter_context(self._space._memory._file.read())
             total = sum(self._sizes(db, kinds, statuses))
-            stream.write(_json_line({"type": "header", **self._header(kinds, statuses), "count": total}))
-            for kind, record in self._records(db, kinds, statuses):
+            records: Iterable[tuple[str, dict[str, Any]]] = self._records(db, kinds, statuses)
+            if self._space._memory._file.memory:  # there a read keeps writers out: nobody else's code may run in it
+                records = [*records]
+                held.close()
+            stream.write(_json_line({"type": "header", **header, "count": total}))
+            for kind, record in records:
                 counts[kind] += 1
-                stream.write(
-                    _json_line(
-                        {**record, "type": kind} if kind != "profile" else {**record, "subject": record["type"], "type": kind}
-                    )
-                )
+                subject = {"subject": record["type"]} if kind == "profile" else {}
+                stream.write(_json_line({**record, **subject, "type": kind}))
                 if progress and sum(counts.values()) % 500 == 0:
                     progress(sum(counts.values()), total)
         if progress:
@@ -5204,6 +5299,7 @@ class Transfer:
         return counts
 
     def _header(self, kinds: Sequence[str], statuses: Sequence[str]) -> dict[str, Any]:
+        kinds = _texts(kinds, "kinds")
         if not kinds or not set(kinds) <= set(EXPORT_KINDS):
             raise InvalidInput(f"an export is of some of {', '.join(EXPORT_KINDS)}, not {_short(kinds)}")
         chosen = Filter(statuses=statuses).statuses
@@ -5466,6 +5562,7 @@ class _Import:
     def _store(
         self, batch: Sequence[ltm_formats.Item], *, last: bool, passes: str, intent: int | None = None, progress: str = ""
     ) -> None:
+        self._speakers.clear()  # rows of one transaction: another may have erased them since
         texts = [ltm_text.storable(item.data["content"])[0] for item in batch if item.type == "episode"]
         cuts = {text: ltm_text.cut(text) for text in texts}
 
@@ -5591,9 +5688,8 @@ class _Import:
             notes.append(
                 f"the successor of {len(lost)} superseded episodes is not here, or is its own (records {', '.join(lost[:5])})"
             )
-        unsourced = [
-            old for old, sources in self._lineage if old in self._keys and not self._draw(change, self._keys[old], sources)
-        ]
+        there = [(old, self._key(db, change.home, old), sources) for old, sources in self._lineage]
+        unsourced = [old for old, key, sources in there if key is not None and not self._draw(change, key, sources)]
         if unsourced:
             notes.append(
                 f"{len(unsourced)} summaries were stored without their sources, which are not here: {', '.join(unsourced[:5])}"
@@ -5609,7 +5705,7 @@ class _Import:
         return True
 
     def _key(self, db: apsw.Connection, home: int, old: str) -> int | None:
-        if old in self._keys:
+        if old in self._keys and db.execute("SELECT 1 FROM episode WHERE key = ?", (self._keys[old],)).get:
             return self._keys[old]
         sql = """
             SELECT key FROM episode WHERE space = :space AND id = :old UNION ALL SELECT key FROM episode
@@ -5698,7 +5794,8 @@ class _DryRun(Exception):
 class Erasure:
     """What an erasure did. `counts`: rows by kind; `truncated`: the write-ahead log was emptied; `kept`: episodes by others
     that say the same words; `searched` and `found`: with `prove`, how many texts were looked for in which files, and where
-    bytes of them still are; `notes`: what is left for a person to do."""
+    bytes of them still are; `proven`: none is left but where rows that were not to be erased hold the same (None: not asked);
+    `notes`: what is left for a person to do."""
 
     certificate: str
     counts: Mapping[str, int]
@@ -5708,6 +5805,7 @@ class Erasure:
     searched: int
     found: tuple[str, ...]
     notes: tuple[str, ...]
+    proven: bool | None = None
 
 
 PROOF_TEXTS, PROOF_BYTES = 500, 8  # texts looked for byte by byte: the longest, and none that is shorter
@@ -5722,6 +5820,7 @@ class _Eraser:
         self.texts: dict[int, set[str]] = {change.home: set(), change.session: set()}  # by the space whose imports they stop
         self.marks: set[str] = set()  # further words of what is erased, to look for: tags, references, ids, names
         self.ids: set[str] = set()
+        self.documents: set[str] = set()
         spaces = {change.home, change.session}
         # Other chats of the bot showed, proposed and audited the episodes that they share.
         bot = "SELECT s.id FROM space s JOIN space h ON h.id = ? WHERE h.kind = 'bot' AND s.kind = 'session' AND s.bot = h.bot"
@@ -5731,6 +5830,11 @@ class _Eraser:
 
     def _ids(self, sql: str, values: tuple[Any, ...]) -> list[int]:
         return [id for (id,) in self.db.execute(sql, values)]
+
+    def is_known(self) -> bool:
+        """Whether anything here is, or was, the speaker's."""
+        sql = "SELECT 1 FROM candidate WHERE space IN (SELECT value FROM json_each(?)) AND sender_id = ? LIMIT 1"
+        return any(self.speakers.values()) or bool(self.db.execute(sql, (json.dumps(self.sessions), self.sender)).get)
 
     def run(self) -> None:
         self._episodes()
@@ -5784,6 +5888,7 @@ class _Eraser:
         for id, content, ref, document, extra in rows:
             self.ids.add(id)
             self.texts[home].add(content)
+            self.documents |= {document} - {None}
             self.marks |= {ref, document or ""} | (_strings(json.loads(extra)) if extra else set())
         self.marks |= {tag for (tag,) in self.db.execute(f"SELECT tag FROM episode_tag WHERE key {among}", (chosen,))}
         cited = f"(SELECT proposal FROM proposal_source WHERE source {among})"
@@ -5807,6 +5912,7 @@ class _Eraser:
         for value, slot in self.db.execute(sql, values).fetchall():
             self.texts[session].add(value or "")
             self.marks.add(slot or "")
+        _keep_fact_ids(self.db)
         self._delete("facts", f"DELETE {facts}", values)
         self._delete("revisions", f"DELETE {images}", values)
 
@@ -5844,7 +5950,7 @@ class _Eraser:
 
     def _audit(self) -> None:
         """Empty the entries that name what is erased, and drop the records of the same calls; hashes and chain stay."""
-        marks = self.ids | ({self.sender} if self.sender is not None else set())
+        marks = self.ids | self.documents | ({self.sender} if self.sender is not None else set())
         targets = {f"speaker:{id}" for ids in self.speakers.values() for id in ids} | self.ids
         emptied = []
         for session in self.sessions:
@@ -6049,7 +6155,7 @@ class _Doctor:
 
     def _fences(self, db: apsw.Connection) -> Iterator[tuple[str, str]]:
         standing = self.memory.fences()
-        yield from ((f"fence {fence.id} on {fence.key}: {fence.reason}", "WARN") for fence in standing)
+        yield from ((f"fence {fence.id} on {fence.key or 'the whole file'}: {fence.reason}", "WARN") for fence in standing)
         begun = db.execute("SELECT operation, progress FROM intent").fetchall()
         yield from ((f"{operation} has begun and not ended ({progress or 'no step yet'})", "WARN") for operation, progress in begun)
         if not standing and not begun:
@@ -6240,8 +6346,8 @@ class _Injector:
         if episode.speaker:
             name, id = _head_word(episode.speaker.name), _head_word(episode.speaker.id) or "unnamed"
             who = f"{name} #{id}" if name in shared else name or id
-        marks = [f"event {episode.event_at}"] if episode.event_at else []
-        marks += [f"until {episode.valid_until}"] if episode.valid_until else []
+        marks = [f"event {self._local(episode.event_at)}"] if episode.event_at else []
+        marks += [f"until {self._local(episode.valid_until)}"] if episode.valid_until else []
         marks += ["inferred"] if episode.claim_type == "inference" else []
         marks += [f"importance {episode.importance}"] if episode.importance != 2 else []
         tags = [tag for tag in map(_head_word, episode.tags) if tag]
@@ -6249,9 +6355,15 @@ class _Injector:
         marks += [f"tags {', '.join(tags)}"] if tags else []
         source = _head_word(episode.source)
         marks += [f"from {source}"] if source and episode.source not in ("agent", "cli", "consolidation") else []
-        day = to_iso(min(max(to_us(episode.created_at) + self.offset * 60_000_000, 0), 253_402_300_799_000_000))[:10]
+        day = self._local(episode.created_at)[:10]
         detail = f" ({'; '.join(marks)})" if marks else ""
         return _Line(f"{number}. {day} {who}{detail}: ", ltm_text.inert(episode.content))
+
+    def _local(self, time: str) -> str:
+        """A time as the head of the block says it is shown."""
+        moment = to_us(time) + self.offset * 60_000_000
+        shown = to_iso(min(max(moment, -62_135_596_800_000_000), 253_402_300_799_000_000))
+        return shown if not self.offset else shown.removesuffix("Z")
 
     def size(self, head: str, lines: Sequence[_Line]) -> int:
         """Characters of a block with every line whole."""

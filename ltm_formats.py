@@ -458,6 +458,7 @@ _KNOWN = frozenset(
         "source_ref",
         "claim_type",
         "pinned",
+        "version",
         "sources",
         "extra",
     )

@@ -271,7 +271,7 @@ CREATE INDEX fence_standing ON fence (space) WHERE cleared_us IS NULL;
 
 -- L1 or L2 memory proposed by rules or a model, until a person decides. 'ignore' notes that a credential was said, not which.
 CREATE TABLE candidate (
-  key        INTEGER PRIMARY KEY,         -- orders them
+  key        INTEGER PRIMARY KEY AUTOINCREMENT,         -- orders them
   id         TEXT NOT NULL CONSTRAINT candidate_id_unique UNIQUE
              CONSTRAINT candidate_id_form CHECK (length(id) = 12 AND id NOT GLOB '*[^0-9a-f]*'),
   space      INTEGER NOT NULL REFERENCES space (id),
@@ -292,7 +292,7 @@ CREATE INDEX candidate_queue ON candidate (space, status, key);
 
 -- A drafted summary that awaits approval. One use: its text goes when it is no longer pending.
 CREATE TABLE proposal (
-  key            INTEGER PRIMARY KEY,
+  key            INTEGER PRIMARY KEY AUTOINCREMENT,
   id             TEXT NOT NULL CONSTRAINT proposal_id_unique UNIQUE
                  CONSTRAINT proposal_id_form CHECK (length(id) = 12 AND id NOT GLOB '*[^0-9a-f]*'),
   space          INTEGER NOT NULL REFERENCES space (id),
@@ -317,7 +317,8 @@ CREATE INDEX proposal_source_of ON proposal_source (source);
 
 -- What was put into prompts: the last 50 of each session space.
 CREATE TABLE injection (
-  key      INTEGER PRIMARY KEY,
+  key      INTEGER PRIMARY KEY AUTOINCREMENT,
+  id       TEXT NOT NULL CONSTRAINT injection_id_unique UNIQUE,
   space    INTEGER NOT NULL REFERENCES space (id),
   at_us    INTEGER NOT NULL,
   snapshot TEXT NOT NULL CONSTRAINT injection_snapshot_json CHECK (json_valid(snapshot))
@@ -330,7 +331,7 @@ END;
 
 -- Operations of several transactions that have begun. One whose holder is gone becomes a fence at the next open.
 CREATE TABLE intent (
-  key           INTEGER PRIMARY KEY,
+  key           INTEGER PRIMARY KEY AUTOINCREMENT,
   space         INTEGER REFERENCES space (id),
   operation     TEXT NOT NULL,
   operation_key TEXT NOT NULL,

@@ -92,11 +92,13 @@ def parse(name: str, given: Mapping[str, Any]) -> Any:
     """Return the input of an action from JSON. Raises InvalidInput: no such action, a field missing, unknown or of another type."""
     import pydantic
 
-    if name not in ACTIONS:
+    if not isinstance(name, str) or name not in ACTIONS:
         raise ltm.InvalidInput(f"there is no action {name!r}")
     try:
         return _adapter(ACTIONS[name].input).validate_json(json.dumps(dict(given)))  # strict JSON takes objects, not dicts
-    except pydantic.ValidationError as error:
+    except (TypeError, ValueError, RecursionError) as error:
+        if not isinstance(error, pydantic.ValidationError):
+            raise ltm.InvalidInput(f"the input of {name} is not a JSON object: {error}") from error
         first = error.errors(include_url=False)[0]
         raise ltm.InvalidInput(f"{'.'.join(map(str, first['loc'])) or name}: {first['msg']}") from error
 
@@ -110,6 +112,8 @@ def perform(name: str, space: ltm.Space, given: Mapping[str, Any]) -> Any:
 
 def to_data(value: Any, scope: ltm.Scope | None = None) -> Any:
     """Return any output as JSON values; times are text already."""
+    if isinstance(value, ltm.Episode):
+        return {**value.to_json(), "version": value.version}
     if hasattr(value, "to_json"):
         own = inspect.signature(value.to_json).parameters
         return to_data(value.to_json(scope) if own and scope is not None else value.to_json())
@@ -143,7 +147,7 @@ class One(_Input):
 class Filters(_Input):
     """The conditions of an ltm.Filter."""
 
-    statuses: list[str] = opt([], "Default: active.", choices=ltm.STATUSES, name="status")
+    statuses: list[str] = opt([], "Only in this state; several may be given.", choices=ltm.STATUSES, name="status")
     speaker_id: str | None = opt(None, "Only what this speaker said.", metavar="ID")
     speaker_name: str | None = opt(None, "Only what a speaker of this name said.", metavar="NAME")
     source: str | None = opt(None, "Only from this source.")
@@ -368,7 +372,8 @@ class Repair(_Input):
 
 
 @dataclass(kw_only=True)
-class Injected(Question):
+class Injected(Filters):
+    query: str = arg("The message.")
     limit: int = opt(3, "At most so many memories.")
     budget: int | None = opt(None, "Characters of both blocks; default: the setting injection_budget.")
 
@@ -450,7 +455,7 @@ def forget(space: ltm.Space, given: One) -> ltm.Changed:
 
 @action("delete", words.deleted, who="admin", writes=True, confirm="Delete every episode that the filter lets pass?")
 def delete(space: ltm.Space, given: Bulk) -> ltm.Changed:
-    """Delete every episode that a filter lets pass, in any state unless --status is given. Undo brings them back."""
+    """Delete every episode that a filter lets pass, in any state unless a status is given. Undo brings them back."""
     return space.forget_all(given.where(ltm.STATUSES), dry_run=given.dry_run)
 
 
@@ -641,8 +646,6 @@ def document_delete(space: ltm.Space, given: DocumentId) -> ltm.Changed:
 @action("inject", words.injection)
 def inject(space: ltm.Space, given: Injected) -> ltm.Injection:
     """Make the blocks that a prompt would get for a message, and keep a snapshot."""
-    if given.as_of is not None:
-        raise ltm.InvalidInput("what was put into prompts is kept: see injections")
     return space.inject(given.query, limit=given.limit, budget=given.budget, where=given.where())
 
 
@@ -685,7 +688,7 @@ def doctor(memory: ltm.Memory, given: Repair) -> ltm.Health:
     return memory.doctor(repair=given.repair)
 
 
-@action("fence list", words.fences)
+@action("fence list", words.fences, who="admin")
 def fence_list(memory: ltm.Memory, given: Nothing) -> list[ltm.FenceInfo]:
     """List the blocks on writes that stand."""
     return memory.fences()
@@ -698,9 +701,9 @@ def fence_set(space: ltm.Space, given: FenceReason) -> ltm.FenceInfo:
 
 
 @action("fence clear", words.fence_cleared, who="admin", writes=True)
-def fence_clear(memory: ltm.Memory, given: FenceId) -> ltm.FenceInfo:
+def fence_clear(space: ltm.Space, given: FenceId) -> ltm.FenceInfo:
     """Let writes go on, once you have looked at what the fence was about."""
-    return memory.clear_fence(given.id)
+    return space.memory.clear_fence(given.id, via=space.via)
 
 
 @action("config list", words.settings)
@@ -714,6 +717,6 @@ def config_set(memory: ltm.Memory, given: SettingValue) -> dict[str, Any]:
     """Change a setting of the file."""
     try:
         value = json.loads(given.value)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = given.value
     return {given.name: memory.configure(given.name, value)}

@@ -91,7 +91,8 @@ def command(group: click.Group, name: str | None = None) -> Callable[[F], click.
 def answer(data: Any, text: str, as_json: bool) -> None:
     """Print an answer; exit status 1 when it tells of something wrong."""
     click.echo(json.dumps(data, ensure_ascii=False, indent=2) if as_json else text)
-    if isinstance(data, dict) and (data.get("problems") or ("checks" in data and data.get("status") == "ERROR")):
+    wrong = isinstance(data, dict) and (data.get("problems") or ("checks" in data and data.get("status") == "ERROR"))
+    if wrong or (isinstance(data, dict) and data.get("proven") is False):
         raise click.exceptions.Exit(1)
 
 
@@ -180,10 +181,32 @@ def run_action(action: Action, target: Target, options: dict[str, Any]) -> None:
     with target.memory() as memory:
         on = target.space(memory) if action.on is ltm.Space else memory
         if asked:
-            click.confirm(f"{target.label(action)} {action.confirm}", abort=True, err=True)
+            ask(f"{target.label(action)}{foreseen(action, on, given)} {action.confirm}")
         found = action.run(on, action.input(**given))
         data = to_data(found, target.scope() if action.on is ltm.Space else None)
     answer(data, words.recall(found, True) if explain else action.text(found), as_json)
+
+
+def foreseen(action: Action, on: Any, given: dict[str, Any]) -> str:
+    """What it would come to, for the question: an input that makes no sense is refused before anybody is asked."""
+    if action.name == "delete":
+        counts = action.run(on, action.input(**{**given, "dry_run": True})).counts
+        return f" {sum(counts.values())} episodes."
+    if action.name == "erase" and given.get("speaker") is not None:
+        return f" speaker {given['speaker']}."
+    if action.name == "audit close":
+        ltm.to_us(given["before"], "--before", zone_required=False)
+    return ""
+
+
+def ask(question: str) -> None:
+    """Go on at yes; at no, or where nobody can be asked, say that nothing was done."""
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        raise ltm.InvalidInput("nobody answered the question, so nothing was done; --yes answers it") from None
+    if not agreed:
+        raise ltm.InvalidInput("nothing was done")
 
 
 def add_action(action: Action) -> None:
@@ -232,12 +255,18 @@ def export_space(target: Target, file: str, kinds: tuple[str, ...], statuses: tu
     """Export profiles, episodes and audit of the space, to FILE or to the screen."""
     if file != "-" and os.path.exists(file) and not overwrite:
         raise ltm.Conflict(f"{file} exists; choose another name or say --overwrite")
+    file = os.path.realpath(file) if file != "-" else file  # a link stays a link
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise ltm.InvalidInput(f"{file} is no ordinary file; it was left as it is")
     chosen: dict[str, Any] = {"kinds": kinds or ltm.EXPORT_KINDS, "statuses": statuses or ltm.STATUSES}
     with target.memory() as memory, bar("exporting") as shown:
         desk = target.space(memory).transfer
+        if file == "-" and lines:
+            desk.write(sys.stdout, **chosen)
+            raise click.exceptions.Exit(0)
         if file == "-":
             data = desk.export(**chosen)
-            return data, json.dumps(data, ensure_ascii=False, indent=None if lines else 2)
+            return data, json.dumps(data, ensure_ascii=False, indent=2)
         draft = Path(f"{file}.{os.getpid()}.tmp")
         try:
             with draft.open("w", encoding="utf-8", newline="\n") as stream:
@@ -267,11 +296,14 @@ def import_file(target: Target, /, file: str, document: str, **options: Any) -> 
 
     Whatever scope the file names, all of it lands in this one. Vectors are made by `ltm embed`.
     """
-    target.scope(), target.who()  # before a file is made
-    with target.memory(create=True) as memory, bar("importing") as shown:
+    with target.memory() as memory, bar("importing") as shown:
         desk = target.space(memory).transfer
         load = functools.partial(desk.load_document, document) if document else desk.load
-        report = load(file, progress=advance(shown), **options)
+        try:
+            report = load(file, progress=advance(shown), **options)
+        except (KeyboardInterrupt, click.Abort):
+            fences = [fence.reason for fence in memory.fences() if fence.operation == "import_l2"]
+            raise ltm.Fenced(f"interrupted; {fences[-1]}" if fences else "interrupted; nothing was stored") from None
     return to_data(report), words.import_report(report)
 
 

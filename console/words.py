@@ -89,6 +89,7 @@ def episode(found: ltm.Episode) -> str:
     data = found.to_json()
     labels = [(key.replace("_", " "), ", ".join(value) if isinstance(value, list) else value) for key, value in data.items()]
     said = [(label, printable(str(value), 600)) for label, value in labels if value not in ("", False) and label != "content"]
+    said.append(("version", str(found.version)))
     return "\n".join([*(f"{label + ':':<15}{value}" for label, value in said), "", block(found.content)])
 
 
@@ -128,6 +129,7 @@ def history(versions: Sequence[ltm.Version]) -> str:
     lines = []
     for each in versions:
         ended = f"  ended by {each.operation} {each.audit_id}" if each.until else ""
+        ended += f": {', '.join(name.replace('_', ' ') for name in each.changed)}" if each.changed else ""
         lines.append(f"{each.since} to {each.until or 'now'}{ended}")
         lines.append(f"  {line(each.episode)}")
     return "\n".join(lines)
@@ -142,7 +144,9 @@ def differences(found: Sequence[ltm.Difference]) -> str:
             lines += [f"  {name}: {_value(each.before.get(name))} -> {_value(each.after.get(name))}" for name in each.after]
         else:
             view = each.after or each.before
-            lines.append(f"  {_value(view.get('content', view.get('value', '')))}")
+            status = f" ({view['status']})" if view.get("status") not in ("active", "current") else ""
+            who = view.get("sender_name") or view.get("sender_id") or view.get("subject", "")
+            lines.append(f"  {printable(who)}{': ' if who else ''}{_value(view.get('content', view.get('value', '')))}{status}")
     return "\n".join(lines) or "nothing differs"
 
 
@@ -305,7 +309,10 @@ def erasure(done: ltm.Erasure) -> str:
     if done.files:
         lines.append(f"looked for {done.searched} texts, as they are and as JSON, in {', '.join(done.files)}")
         lines += [f"found in {each}" for each in done.found] or ["none of them was found"]
-    return "\n".join(lines + [f"note: {note}" for note in done.notes])
+    lines += [f"note: {note}" for note in done.notes]
+    verdict = "proven: nothing of it is left but what others hold" if done.found else "proven: nothing of it is left"
+    lines += [verdict if done.proven else "NOT proven: see above"] if done.proven is not None else []
+    return "\n".join(lines)
 
 
 def spaces(found: Sequence[ltm.SpaceInfo]) -> str:

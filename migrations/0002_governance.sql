@@ -14,7 +14,7 @@ CREATE TABLE lineage (
 CREATE INDEX lineage_source ON lineage (source);
 
 CREATE TABLE candidate (
-  key        INTEGER PRIMARY KEY,
+  key        INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL CONSTRAINT candidate_id_unique UNIQUE
              CONSTRAINT candidate_id_form CHECK (length(id) = 12 AND id NOT GLOB '*[^0-9a-f]*'),
   space      INTEGER NOT NULL REFERENCES space (id),
@@ -34,7 +34,7 @@ CREATE TABLE candidate (
 CREATE INDEX candidate_queue ON candidate (space, status, key);
 
 CREATE TABLE proposal (
-  key            INTEGER PRIMARY KEY,
+  key            INTEGER PRIMARY KEY AUTOINCREMENT,
   id             TEXT NOT NULL CONSTRAINT proposal_id_unique UNIQUE
                  CONSTRAINT proposal_id_form CHECK (length(id) = 12 AND id NOT GLOB '*[^0-9a-f]*'),
   space          INTEGER NOT NULL REFERENCES space (id),
@@ -59,7 +59,8 @@ CREATE TABLE proposal_source (
 CREATE INDEX proposal_source_of ON proposal_source (source);
 
 CREATE TABLE injection (
-  key      INTEGER PRIMARY KEY,
+  key      INTEGER PRIMARY KEY AUTOINCREMENT,
+  id       TEXT NOT NULL CONSTRAINT injection_id_unique UNIQUE,
   space    INTEGER NOT NULL REFERENCES space (id),
   at_us    INTEGER NOT NULL,
   snapshot TEXT NOT NULL CONSTRAINT injection_snapshot_json CHECK (json_valid(snapshot))
@@ -84,7 +85,7 @@ CREATE TABLE erased (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE intent (
-  key           INTEGER PRIMARY KEY,
+  key           INTEGER PRIMARY KEY AUTOINCREMENT,
   space         INTEGER REFERENCES space (id),
   operation     TEXT NOT NULL,
   operation_key TEXT NOT NULL,

@@ -279,9 +279,12 @@ def test_every_command_is_run_by_a_session() -> None:
 def test_a_dangerous_command_asks_first(run: Run) -> None:
     run("init")
     run("remember", "keep me")
-    assert "Erase it for good?" in run("erase", "--everything", fails=SystemExit)
-    assert "Delete every episode" in run("delete", "--tag", "x", fails=SystemExit)
+    for command in (("erase", "--everything"), ("delete", "--tag", "x")):
+        assert "nothing was done" in run(*command, fails=ltm.InvalidInput)
     assert "1 of 1" in run("list")
+    with pytest.raises(ltm.InvalidInput, match="ISO-8601"):
+        run("audit", "close")
+    assert "u1 is called so; nothing was erased" in run("erase", "--who", "Alice", "--yes", fails=ltm.NotFound)
     assert "erased: 1 episodes" in run("erase", "--everything", "--yes")
 
 

@@ -466,7 +466,7 @@ sys.path.insert(0, {root!r})
 import ltm
 from tests.conftest import Clock, counting_ids
 memory = ltm.open({path!r}, clock=Clock())
-ltm.Memory._finish_erase = lambda self, intent: os.kill(os.getpid(), signal.SIGKILL)
+ltm.Memory._finish_erase = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 memory.space(ltm.Scope("b1", "group", "7")).erase(speaker={sender!r}, also={also!r})
 """
 
@@ -505,7 +505,7 @@ def test_killed_before_the_copies_of_migrations_were_deleted_the_next_open_delet
     assert bytes_of(path.parent) == {}
 
 
-def test_erased_twice_is_harmless_and_an_unknown_speaker_has_nothing(path: Path, opened: Open) -> None:
+def test_erasing_again_or_somebody_unknown_is_refused_and_touches_nothing(path: Path, opened: Open) -> None:
     memory = opened(path)
     bystander_rows(memory)
     mary, bob = spaces_of(memory)
@@ -513,9 +513,8 @@ def test_erased_twice_is_harmless_and_an_unknown_speaker_has_nothing(path: Path,
     mary.erase(speaker=SENDER)
     before = bystanders(memory)
     for sender in (SENDER, "nobody"):
-        again = memory.space(GROUP).erase(speaker=sender, prove=True)
-        assert not {"episodes", "facts", "candidates", "speakers", "revisions"} & again.counts.keys()
-        assert again.found == ()
+        with pytest.raises(ltm.NotFound, match="nothing was erased"):
+            memory.space(GROUP).erase(speaker=sender, prove=True)
     assert bystanders(memory) == before
     assert bytes_of(path.parent) == {}
 
