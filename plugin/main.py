@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from bridge import Bridge
 from langbot_plugin.api.definition.plugin import BasePlugin
 
 import ltm
-from bridge import Bridge
 
 log = logging.getLogger("ltm.plugin")
 

@@ -32,7 +32,9 @@ class Run:
     def check(self, name: str, good: object, detail: object = "") -> None:
         self.count += 1
         self.failed += not good
-        print(f"{'PASS' if good else 'FAIL'} {name}" + (f"  [{str(detail)[:500]}]" if detail != "" and not good else ""), flush=True)
+        print(
+            f"{'PASS' if good else 'FAIL'} {name}" + (f"  [{str(detail)[:500]}]" if detail != "" and not good else ""), flush=True
+        )
 
     def prompt(self) -> str:
         """What the model was last sent, without the conversation before: that repeats what was said."""
@@ -67,7 +69,11 @@ def scenario(run: Run) -> None:
     run.check("the model remembers by the tool", "episode_id" in out, out)
     out = s.say(bot, "room", "when does Bob fly to Oslo?", group=True, sender="carol", name="Carol")
     run.check("what was remembered is in the next prompt", "Bob flies to Oslo on Friday" in run.prompt(), run.prompt())
-    run.check("the prompt says who speaks now, not who opened the session", "Carol" in run.prompt() and "id carol" in run.prompt(), run.prompt())
+    run.check(
+        "the prompt says who speaks now, not who opened the session",
+        "Carol" in run.prompt() and "id carol" in run.prompt(),
+        run.prompt(),
+    )
     run.check("it is framed once", run.prompt().count("Bob flies to Oslo on Friday") == 1, run.prompt())
     s.say(bot, "alice", "when does Bob fly to Oslo?", name="Alice")
     run.check("another chat sees nothing of it", "Bob flies to Oslo on Friday" not in run.prompt(), run.prompt())
@@ -75,7 +81,12 @@ def scenario(run: Run) -> None:
     run.check("!memory list answers", "Bob flies to Oslo on Friday" in out, out)
     (id,) = re.findall(r"\b[0-9a-f]{12}\b", out)
     out = s.say(
-        bot, "room", f'CALL remember {{"content": "Bob flies to Oslo on Sunday", "supersedes": ["{id}"]}}', group=True, sender="bob", name="Bob"
+        bot,
+        "room",
+        f'CALL remember {{"content": "Bob flies to Oslo on Sunday", "supersedes": ["{id}"]}}',
+        group=True,
+        sender="bob",
+        name="Bob",
     )
     run.check("a correction replaces", "episode_id" in out, out)
     s.say(bot, "room", "when does Bob fly to Oslo again?", group=True, sender="bob", name="Bob")
@@ -98,14 +109,24 @@ def scenario(run: Run) -> None:
     }.items():
         out = s.say(bot, "room", words, group=True, sender="bob", name="Bob")
         run.check(f"{words} is answered", wanted in out, out)
-    out = s.say(bot, "room", 'CALL update_profile {"field": "preferences", "action": "set", "value": "window seats", "fact_key": "seat"}', group=True, sender="bob", name="Bob")
+    out = s.say(
+        bot,
+        "room",
+        'CALL update_profile {"field": "preferences", "action": "set", "value": "window seats", "fact_key": "seat"}',
+        group=True,
+        sender="bob",
+        name="Bob",
+    )
     run.check("update_profile answers", "window seats" in out, out)
     s.say(bot, "room", "hello again", group=True, sender="bob", name="Bob")
     run.check("the profile is in the prompt", "window seats" in run.prompt(), run.prompt())
     out = s.say(bot, "room", 'CALL recall_memory {"query": "Oslo"}', group=True, sender="carol", name="Carol")
     run.check("recall_memory answers", "on Sunday" in out, out)
 
-    document = {"scope": {"bot": bot, "launcher_type": "group", "launcher_id": "room"}, "episodes": [{"content": "The club meets in the blue house"}]}
+    document = {
+        "scope": {"bot": bot, "launcher_type": "group", "launcher_id": "room"},
+        "episodes": [{"content": "The club meets in the blue house"}],
+    }
     s.kb_file(kb, "club.json", json.dumps(document).encode())
     files = wait_for_files(s, kb)
     run.check("a JSON document is taken in", [f["status"] for f in files] == ["completed"], files)

@@ -8,11 +8,11 @@ import shlex
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
+import bridge as bridges
+import identity
 from langbot_plugin.api.definition.components.command.command import Command
 from langbot_plugin.api.entities.builtin.command.context import CommandReturn
 
-import bridge as bridges
-import identity
 import ltm
 from ltm_console import words
 from ltm_console.actions import ACTIONS, to_data

@@ -7,20 +7,20 @@ import logging
 from collections import OrderedDict
 from typing import Any
 
+import bridge as bridges
+import identity
 from langbot_plugin.api.definition.components.common.event_listener import EventListener
 from langbot_plugin.api.entities import events
 from langbot_plugin.api.entities.builtin.provider.message import Message
 
-import bridge as bridges
-import identity
 import ltm
 
 log = logging.getLogger("ltm.plugin")
 TURNS = 256  # turns under way whose message is kept for their end
 COMMANDS = ("!", "！")
 GUIDE = (
-    "You have a long-term memory. Use recall_memory when earlier conversations may matter, remember for events, plans and decisions,"
-    " update_profile for lasting facts, and neither for small talk or secrets."
+    "You have a long-term memory. Use recall_memory when earlier conversations may matter, remember for events, plans and"
+    " decisions, update_profile for lasting facts, and neither for small talk or secrets."
 )
 
 

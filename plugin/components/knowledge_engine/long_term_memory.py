@@ -6,15 +6,15 @@ import json
 import logging
 from typing import Any
 
+import identity
+from bridge import Who
 from langbot_plugin.api.definition.components.knowledge_engine.engine import KnowledgeEngine, KnowledgeEngineCapability
 from langbot_plugin.api.entities.builtin.provider.message import ContentElement
 from langbot_plugin.api.entities.builtin.rag.context import RetrievalResponse, RetrievalResultEntry
 from langbot_plugin.api.entities.builtin.rag.enums import DocumentStatus
 from langbot_plugin.api.entities.builtin.rag.models import IngestionResult
 
-import identity
 import ltm
-from bridge import Who
 
 log = logging.getLogger("ltm.plugin")
 
@@ -99,7 +99,7 @@ class LongTermMemory(KnowledgeEngine):
 
 
 def _named_scope(raw: bytes) -> Who:
-    """The chat that an uploaded file names: {"scope": {"bot": ..., "launcher_type": ..., "launcher_id": ...}, "episodes": [...]}."""
+    """The chat that an uploaded file names in "scope": its bot, launcher_type and launcher_id."""
     try:
         scope = json.loads(raw.decode("utf-8-sig"))["scope"]
         parts = (str(scope["bot"]), str(scope["launcher_type"]), str(scope["launcher_id"]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import identity
 from langbot_plugin.api.definition.components.tool.tool import Tool
 
-import identity
 import ltm
 
 

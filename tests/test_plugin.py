@@ -1,0 +1,445 @@
+"""The plugin's components on the SDK's own classes. The host is played at the one place where they call it: the runtime handler."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import ltm
+
+ROOT = Path(__file__).resolve().parent.parent
+PLUGIN = ROOT / "plugin"
+pytestmark = pytest.mark.filterwarnings("ignore")  # the SDK's own
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from langbot_plugin.api.entities import events
+    from langbot_plugin.api.entities.builtin.command.context import CommandReturn
+    from langbot_plugin.api.entities.builtin.provider.session import LauncherTypes, Session
+    from langbot_plugin.api.entities.builtin.rag.context import RetrievalContext
+    from langbot_plugin.api.proxies.event_context import EventContextProxy
+    from langbot_plugin.api.proxies.execute_context import ExecuteContextProxy
+    from langbot_plugin.runtime.io.handler import Handler
+
+KB = "kb-1"
+
+
+class Host(Handler):
+    """Answers what the plugin asks of the host, and keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.vars: dict[str, Any] = {}
+        self.set: dict[str, Any] = {}
+        self.embeddings = 0
+        self.fail: set[str] = set()
+
+    async def call_action(self, action: Any, data: dict[str, Any], timeout: float = 15.0) -> dict[str, Any]:
+        """One answer for each action."""
+        name = action.value
+        if name in self.fail:
+            raise RuntimeError(f"{name} is down")
+        if name == "get_bot_uuid":
+            return {"bot_uuid": "b1"}
+        if name == "get_query_vars":
+            return {"vars": dict(self.vars)}
+        if name == "set_query_var":
+            self.set[data["key"]] = data["value"]
+            return {}
+        if name == "invoke_embedding":
+            self.embeddings += 1
+            return {"vectors": ltm.HashEmbedder(64).embed_passages(data["texts"])}
+        raise RuntimeError(f"no action {name}")
+
+
+def load(name: str) -> ModuleType:
+    """A file of the plugin, as the host imports it: with the plugin's folder in front."""
+    path = PLUGIN / name
+    spec = importlib.util.spec_from_file_location("plugin_" + path.stem, path)
+    assert spec and spec.loader
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def plugin_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(PLUGIN))
+    before = set(sys.modules)
+    yield
+    for name in ("bridge", "identity", "main"):
+        if name not in before:
+            sys.modules.pop(name, None)
+
+
+Scenario = Callable[[Any], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def run(plugin_path: None, tmp_path: Path) -> Callable[..., None]:
+    """Run a scenario with a started plugin, its components and its host."""
+
+    def run_(scenario: Scenario, **config: Any) -> None:
+        async def all_of_it() -> None:
+            main = load("main.py")
+            plugin = main.LongTermMemoryPlugin()
+            host = plugin.plugin_runtime_handler = Host()
+            plugin.config = {"database_path": str(tmp_path / "memory.db"), **config}
+            await plugin.initialize()
+            world = SimpleNamespace(plugin=plugin, host=host, bridge=plugin.bridge)
+            for kind, name in (
+                ("tools", "remember"),
+                ("tools", "recall_memory"),
+                ("tools", "update_profile"),
+                ("tools", "forget"),
+                ("commands", "memory"),
+                ("event_listener", "memory_injector"),
+                ("knowledge_engine", "long_term_memory"),
+                ("pages/memory_console", "memory_console"),
+            ):
+                module = load(f"components/{kind}/{name}.py")
+                made = next(
+                    value
+                    for value in vars(module).values()
+                    if isinstance(value, type) and value.__module__ == module.__name__ and hasattr(value, "__kind__")
+                )()
+                made.plugin = plugin
+                setattr(world, name, made)
+            try:
+                await scenario(world)
+            finally:
+                await asyncio.gather(*plugin.bridge._tasks, return_exceptions=True)
+                if plugin.bridge.memory is not None:
+                    assert plugin.bridge.memory.check() == []
+                    plugin.bridge.memory.close()
+
+        asyncio.run(all_of_it())
+
+    return run_
+
+
+def session(group: str = "g1", opened_by: str = "first") -> Session:
+    return Session(launcher_type=LauncherTypes.GROUP, launcher_id=group, sender_id=opened_by, bot_uuid="b1")
+
+
+async def says(world: Any, tool: str, who: str, group: str = "g1", **params: Any) -> dict[str, Any]:
+    world.host.vars = {"sender_id": who, "sender_name": who.title(), "launcher_type": "group", "launcher_id": group}
+    answer = await getattr(world, tool).call(params, session(group), 7, "query-7")
+    assert json.loads(json.dumps(answer)) == answer
+    return dict(answer)
+
+
+async def prompt(world: Any, who: str, text: str, group: str = "g1", attached: list[str] | None = None) -> list[str]:
+    """What a turn's prompt gets."""
+    world.host.vars = {
+        "sender_id": who,
+        "sender_name": who.title(),
+        "user_message_text": text,
+        "_knowledge_base_uuids": attached or [KB, "x"],
+    }
+    event = events.PromptPreProcessing(session_name=f"group_{group}", default_prompt=[], prompt=[])
+    context = EventContextProxy(
+        query_id=7, query_uuid=f"q-{text}", event_name="PromptPreProcessing", event=event, plugin_runtime_handler=world.host
+    )
+    await world.memory_injector.before(context)
+    return [str(message.content) for message in event.default_prompt]
+
+
+async def command(world: Any, who: str, text: str, privilege: int = 1, group: str = "g1") -> str:
+    world.host.vars = {"sender_id": who, "sender_name": who.title(), "launcher_type": "group", "launcher_id": group}
+    words = text.split(" ")
+    context = ExecuteContextProxy(
+        query_id=7, query_uuid="q", session=session(group), command_text=text.removeprefix("!"), full_command_text=text,
+        command=words[0].removeprefix("!"), crt_command=words[0].removeprefix("!"), params=words[1:], crt_params=words[1:],
+        privilege=privilege, plugin_runtime_handler=world.host,
+    )  # fmt: skip
+    replies = [reply async for reply in world.memory._execute(context)]
+    assert len(replies) == 1
+    assert isinstance(replies[0], CommandReturn)
+    return str(replies[0].text)
+
+
+def test_the_model_remembers_and_another_speaker_is_told(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        stored = await says(world, "remember", "bob", content="Bob flies to Oslo on Friday", tags=["travel"])
+        assert stored["outcome"] == "stored"
+        found = await says(world, "recall_memory", "carol", query="Oslo flight")
+        assert [(each["id"], each["sender_id"]) for each in found["episodes"]] == [(stored["episode_id"], "bob")]
+        assert (await says(world, "recall_memory", "carol", group="g2", query="Oslo flight"))["episodes"] == []
+        fixed = await says(world, "remember", "bob", content="Bob flies on Sunday", supersedes=[stored["episode_id"]])
+        assert fixed["outcome"] == "stored"
+        refused = await says(world, "remember", "carol", content="Bob stays", supersedes=[fixed["episode_id"]])
+        assert "another speaker" in refused["error"]
+        assert "deleted" in (await says(world, "forget", "bob", episode_id=fixed["episode_id"]))["result"]
+        assert "no episode" in (await says(world, "forget", "bob", episode_id="0" * 12))["error"]
+
+    run(scenario)
+
+
+def test_the_speaker_is_the_query_s_and_not_who_opened_the_session(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await says(world, "update_profile", "carol", field="preferences", action="set", value="tea", fact_key="drink")
+        answer = await says(world, "recall_memory", "carol")
+        assert "tea" in answer["speaker_profile"]
+        assert (await says(world, "recall_memory", "bob"))["speaker_profile"] == ""
+
+    run(scenario)
+
+
+def test_without_a_query_the_session_is_the_speaker(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        world.host.fail = {"get_query_vars"}
+        answer = await world.remember.call({"content": "said to an agent"}, session(opened_by="dora"), 3)
+        found = world.bridge.memory.space(ltm.Scope("b1", "group", "g1")).get(answer["episode_id"])
+        assert found.speaker.id == "dora"
+
+    run(scenario)
+
+
+def test_a_turn_gets_its_memories_once(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"auto_recall_top_k": 2})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        (text,) = await prompt(world, "carol", "when does Bob fly to Oslo?")
+        assert "Bob flies to Oslo on Friday" in text
+        assert "Speaking now: Carol, id carol" in text
+        assert world.host.set["_knowledge_base_uuids"] == ["x"]
+        assert world.host.set["_ltm_context"]["episodes"][0]["text"] == "Bob flies to Oslo on Friday"
+        settings = {"session_name": "group_g1", "bot_uuid": "b1", "sender_id": "carol", "top_k": 3}
+        again = RetrievalContext(query="when does Bob fly to Oslo?", retrieval_settings=settings)
+        assert (await world.long_term_memory.retrieve(again)).results == []
+        other = RetrievalContext(query="and when does Bob fly to Oslo?", retrieval_settings=settings)
+        assert "Oslo on Friday" in str((await world.long_term_memory.retrieve(other)).results)
+
+    run(scenario)
+
+
+def test_commands_and_pipelines_without_the_knowledge_base_get_none(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        assert await prompt(world, "carol", "Oslo?") == []
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        assert await prompt(world, "carol", "！memory search Oslo") == []
+        assert await prompt(world, "carol", "Oslo?", attached=["x"]) == []
+        assert len(await prompt(world, "carol", "Oslo?")) == 1
+        with pytest.raises(ValueError, match="already"):
+            await world.long_term_memory.on_knowledge_base_create("kb-2", {})
+
+    run(scenario)
+
+
+def test_a_retrieval_without_a_session_is_nobody_s(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        for settings in ({}, {"top_k": 5}, {"session_name": ""}, {"session_name": "group_"}, {"bot_uuid": "b1"}):
+            found = await world.long_term_memory.retrieve(RetrievalContext(query="Oslo", retrieval_settings=settings))
+            assert (found.results, found.total_found) == ([], 0)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("fail", [{"get_query_vars"}, {"set_query_var"}, {"get_bot_uuid"}, {"invoke_embedding"}])
+def test_no_failure_of_the_host_leaves_a_handler(run: Callable[..., None], fail: set[str]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"embedding_model_uuid": "m1"})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        world.host.fail = fail
+        await prompt(world, "carol", "when does Bob fly to Oslo?")
+        assert await command(world, "bob", "!memory list")
+
+    run(scenario)
+
+
+def test_a_turn_asks_the_embedding_model_once(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"embedding_model_uuid": "m1"})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        await prompt(world, "carol", "Oslo?")
+        before = world.host.embeddings
+        assert "Oslo" in (await prompt(world, "carol", "when does Bob fly to Oslo?"))[0]
+        assert world.host.embeddings == before + 1
+        assert (await says(world, "recall_memory", "carol", query="Oslo"))["mode"] == "hybrid"
+
+    run(scenario)
+
+
+def test_a_message_is_looked_through_once_however_often_its_answer_is_told(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"candidate_extraction_enabled": True})
+        text = "Tomorrow I meet Dora at 5 pm."
+        await prompt(world, "carol", text)
+        for chunk in ("O", "OK", "OK."):
+            event = events.NormalMessageResponded(
+                launcher_type="group", launcher_id="g1", sender_id="carol", session=session(), prefix="", response_text=chunk,
+                finish_reason="stop", funcs_called=[],
+            )  # fmt: skip
+            context = EventContextProxy(
+                query_id=7,
+                query_uuid=f"q-{text}",
+                event_name="NormalMessageResponded",
+                event=event,
+                plugin_runtime_handler=world.host,
+            )
+            await world.memory_injector.after(context)
+        await asyncio.gather(*world.bridge._tasks)
+        space = world.bridge.memory.space(ltm.Scope("b1", "group", "g1"))
+        (candidate,) = space.candidates.list().candidates
+        assert (candidate.payload["content"], candidate.sender_id) == (text, "carol")
+
+    run(scenario)
+
+
+def test_every_subcommand_is_answered(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        id = (await says(world, "remember", "bob", content="Bob flies to Oslo on Friday"))["episode_id"]
+        for text, wanted in {
+            "!memory": "Isolation: session",
+            "!memory  ": "Isolation: session",
+            "!memory help": "!memory [archive",
+            "!memory health": "Result: OK",
+            "!memory profile": "Session",
+            "!memory profile edit set preferences green tea": "green tea",
+            "!memory search Oslo": id,
+            "!memory s --all-statuses Oslo": id,
+            "!memory list": id,
+            "!memory list --status nonsense": "no status",
+            f"!memory show {id}": "Oslo",
+            f"!memory edit {id} --importance 5 Bob flies to Oslo at noon": "!memory undo",
+            f"!memory history {id}": "at noon",
+            f"!memory archive {id}": "changed",
+            "!memory archived": id,
+            f"!memory restore {id}": "changed",
+            "!memory superseded": "0 of 0",
+            "!memory audit": "remember",
+            "!memory audit export": "remember",
+            "!memory audit verify": "whole",
+            "!memory export": "profiles",
+            "!memory export l2": "episodes",
+            "!memory export all-current-scope": "audit",
+            "!memory candidates": "administrator",
+            "!memory candidate accept 1": "administrator",
+            "!memory delete --speaker bob": "administrator",
+            "!memory delete": "administrator",
+            "!memory import l2 []": "administrator",
+            "!memory consolidate preview": "administrator",
+            "!memory consolidate": "Usage",
+            "!memory stats": "administrator",
+            "!memory config": "auto_recall_top_k = 3",
+            "!memory config set auto_recall_top_k 5": "administrator",
+            "!memory fence": "administrator",
+            "!memory show": "Usage",
+            "!memory show nothing": "Error: no episode",
+            "!memory nonsense": "not known",
+            f"!memory f {id}": "changed",
+        }.items():
+            assert wanted in await command(world, "bob", text), text
+
+    run(scenario)
+
+
+def test_administrators_are_persons_and_not_groups(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        assert "administrator" in await command(world, "bob", "!memory delete --speaker bob", privilege=2)
+        assert "administrator" not in await command(world, "root", "!memory delete --speaker bob --dry-run")
+        rows = json.dumps([{"content": "an old  memory", "sender_id": "bob"}])
+        assert "1 episodes" in await command(world, "root", f"!memory import l2 {rows}")
+        assert "an old  memory" in await command(world, "root", "!memory search old")
+        assert await command(world, "root", "!memory config set auto_recall_top_k 5") == "auto_recall_top_k = 5"
+        assert world.bridge.options["auto_recall_top_k"] == 5
+        assert "must be from 1 to 20" in await command(world, "root", "!memory config set auto_recall_top_k 900")
+        assert "2 active" in await command(world, "root", "!memory delete --speaker bob")
+        assert "0 of 0" in await command(world, "root", "!memory list")
+        entry = (await command(world, "root", "!memory audit")).split("\n")[1].split()[0]
+        assert "administrator" in await command(world, "bob", f"!memory undo {entry}")
+        assert "undo" in await command(world, "root", f"!memory undo {entry}")
+
+    run(scenario, administrators=["root"])
+
+
+def test_a_document_belongs_to_the_chat_that_it_names(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        async def ingest(raw: bytes) -> Any:
+            meta = SimpleNamespace(document_id="d1")
+            context = SimpleNamespace(
+                file_object=SimpleNamespace(metadata=meta, storage_path="p"), parsed_content=SimpleNamespace(text=raw.decode())
+            )
+            return await world.long_term_memory.ingest(context)
+
+        bad = await ingest(b'[{"content": "the club meets at nine"}]')
+        assert bad.status.value == "failed"
+        assert "does not name the chat" in bad.error_message
+        scope = {"bot": "b1", "launcher_type": "group", "launcher_id": "g1"}
+        good = await ingest(json.dumps({"scope": scope, "episodes": [{"content": "the club meets at nine"}]}).encode())
+        assert (good.status.value, good.chunks_created) == ("completed", 1)
+        assert "at nine" in await command(world, "bob", "!memory search club")
+        assert await world.long_term_memory.delete_document(KB, "d1")
+        assert "at nine" not in await command(world, "bob", "!memory search club")
+
+    run(scenario)
+
+
+def test_memory_that_cannot_be_opened_says_so_and_ends_no_turn(run: Callable[..., None], tmp_path: Path) -> None:
+    (tmp_path / "broken.db").write_bytes(b"not a database at all, but long enough to be read as one" * 40)
+
+    async def scenario(world: Any) -> None:
+        assert "not an SQLite database" in world.bridge.trouble
+        assert "not an SQLite database" in await command(world, "bob", "!memory")
+        assert "error" in await says(world, "remember", "bob", content="x")
+        assert await prompt(world, "carol", "hello") == []
+
+    run(scenario, database_path=str(tmp_path / "broken.db"))
+
+
+def test_options_that_make_no_sense_are_told_and_left_at_what_they_were(plugin_path: None) -> None:
+    bridge = load("bridge.py")
+    values, problems = bridge.effective(
+        {"auto_recall_top_k": "many", "isolation": "all", "exact_match_boost": "false"}, {"vector_weight": "0.7"}
+    )
+    assert (values["auto_recall_top_k"], values["isolation"], values["exact_match_boost"], values["vector_weight"]) == (
+        3,
+        "session",
+        False,
+        0.7,
+    )
+    assert len(problems) == 2
+
+
+def test_the_folder_is_the_installation_s_own(plugin_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = load("bridge.py")
+    (tmp_path / "data").mkdir()
+    env = {"LANGBOT_PLUGIN_FILE_STORAGE_DIR": str(tmp_path / "files")}
+    assert bridge.find_folder("", env) == tmp_path / "data"
+    assert bridge.find_folder(str(tmp_path / "own"), env) == tmp_path / "own"
+    assert bridge.find_folder(str(tmp_path / "own" / "m.db"), env) == tmp_path / "own"
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ltm.StorageError, match="tried"):
+        bridge.find_folder(str(tmp_path / "file" / "m.db"), env)
+
+
+def test_the_package_is_small_whole_and_always_the_same(tmp_path: Path) -> None:
+    build = load("build.py")
+    one, other = build.build(tmp_path / "a"), build.build(tmp_path / "b")
+    assert one.read_bytes() == other.read_bytes()
+    with zipfile.ZipFile(one) as archive:
+        names = archive.namelist()
+        manifest = archive.read("manifest.yaml").decode()
+    assert {
+        "ltm.py",
+        "ltm_migrations/0001_initial.sql",
+        "ltm_console/actions.py",
+        "components/tools/remember.py",
+        "main.py",
+    } <= set(names)
+    assert not [name for name in names if "__pycache__" in name or name == "build.py"]
+    assert "path: components/pages/memory_console/index.html" in manifest
+    assert f"version: {ltm.__version__}" in manifest
