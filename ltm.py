@@ -1149,6 +1149,21 @@ class _File:
         db.execute("COMMIT")
         self.warnings.append("derived tables were missing; they were made again and are filled at the first use")
 
+    def rebuild_damaged_index(self) -> bool:
+        """Make the word index anew, empty, when its own check finds it damaged; whether it was."""
+        import apsw
+
+        with self._writer_lock, _translated():
+            self._check_process()
+            db = self._writer = self._writer or self.connect(writable=True)
+            try:
+                db.execute("INSERT INTO episode_fts (episode_fts) VALUES ('integrity-check')")
+                return False
+            except apsw.CorruptError:
+                db.execute("DROP TABLE episode_fts")
+                self._restore_derived(db, _migrations())
+                return True
+
     def _backup_before(self, db: apsw.Connection, version: int) -> None:
         target = Path(f"{self.path}.v{version}.bak")
         if not target.exists():
@@ -2133,6 +2148,7 @@ class Memory:
         `repair` first rebuilds what is derived (index, counters, queue of vectors); base tables are never touched.
         """
         if repair:
+            self._file.rebuild_damaged_index()
             self.reindex()
             self._indexed = True
         return Health(tuple(_Doctor(self).run()), to_iso(self._clock()))
@@ -3075,7 +3091,7 @@ class Space:
         def work(change: _Change) -> dict[str, Any]:
             key, status, _, _ = self._stored(change, id)
             change.db.execute("DELETE FROM episode WHERE key = ?", (key,))
-            return change.record("episode", id, f"{status} episode deleted")
+            return {**change.record("episode", id, f"{status} episode deleted"), "counts": {"deleted": 1}}
 
         return self._changed("forget", work, operation_key, [_id_text(id)])
 
@@ -3390,7 +3406,9 @@ class Space:
                 raise NotFound(f"no audit entry {_short(audit_id)} in this space; nothing was written")
             counts = _undo(change.db, entry, {change.session, change.home})
             done = change.record(entry.target_type, entry.target_id, f"undone: {entry.operation}", undone=audit_id, **counts)
-            return {**done, "id": self.audit._target(change.db, entry.target_type, entry.target_id)}
+            told = {"put back": counts["put_back"], "deleted": counts["deleted"], "summaries left out": counts["left_out"]}
+            target = self.audit._target(change.db, entry.target_type, entry.target_id)
+            return {**done, "id": target, "counts": {name: n for name, n in told.items() if n}}
 
         return self._changed("undo", work, operation_key, [_id_text(audit_id, "an audit id")])
 
@@ -4823,7 +4841,7 @@ class Candidates:
         self._space._memory._ensure_index(writing=True)
         work: Callable[[_Change], Any] = lambda change: [one(change, id, operation) for id in dict.fromkeys(ids)]  # noqa: E731
         results, _ = self._space._change(operation, work, None, None)
-        return [Changed(each["id"], each["outcome"], each["audit_id"]) for each in results]
+        return [Changed(each["id"], each["outcome"], each["audit_id"], notes=tuple(each.get("notes", ()))) for each in results]
 
     def _accept(self, change: _Change, id: str, operation: str) -> dict[str, Any]:
         found = self._row(change.db, change.session, id)
@@ -4850,7 +4868,13 @@ class Candidates:
             result, made = {"ended": ended, "added": int(bool(facts))}, {"profile_fact": facts}
         self._mark(change, id, "accepted", result)
         metadata = {"type": found.type, "sender": found.sender_id, "episode_id": result.get("episode_id", "")}
-        return change.record("candidate", id, f"{found.type} accepted", operation=operation, made=made, **metadata)
+        done = change.record("candidate", id, f"{found.type} accepted", operation=operation, made=made, **metadata)
+        kept = (
+            f"episode {result['episode_id']} ({result['outcome']})"
+            if "episode_id" in result
+            else f"profile: {result.get('added', 0)} added"
+        )
+        return {**done, "notes": [kept if result else "marked as seen; nothing was stored"]}
 
     def _reject(self, change: _Change, id: str, operation: str) -> dict[str, Any]:
         found = self._row(change.db, change.session, id)

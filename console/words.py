@@ -114,7 +114,7 @@ def settled(done: ltm.Changed) -> str:
 
 def deleted(done: ltm.Changed) -> str:
     """How many were, or would be, deleted."""
-    counts = ", ".join(f"{n} {what}" for what, n in done.counts.items() if n) or "none"
+    counts = ", ".join(str(n) if what == "deleted" else f"{n} {what}" for what, n in done.counts.items() if n) or "none"
     lines = [f"{'deleted' if done.audit_id or not any(done.counts.values()) else 'would delete'}: {counts}"]
     return "\n".join([*lines, *(f"removed {id}, drawn from them" for id in done.removed), *undo_hint(done.audit_id)])
 
@@ -196,9 +196,12 @@ def audit_page(found: ltm.AuditPage) -> str:
 
 def audit_entries(found: Mapping[str, Any]) -> str:
     """Every entry of an export, a line each."""
-    rows = (
-        f"{each['audit_id']}  {each['timestamp']}  {each['operation']} {printable(each['target_id'])}" for each in found["audit"]
-    )
+    rows = []
+    for each in found["audit"]:
+        who = f" by {printable(each['sender_name'] or each['sender_id'])}" if each["sender_id"] else ""
+        what = "(details erased)" if each["erased"] else printable(each["summary"], 120)
+        head = f"{each['audit_id']}  {each['timestamp']}  {each['operation']} {printable(each['target_id'])}"
+        rows.append(f"{head}{who} via {each['via']}  {what}".rstrip())
     return "\n".join(rows) or "(no entries)"
 
 
