@@ -27,7 +27,7 @@ Open = Callable[..., ltm.Memory]
 # Every text to be erased is made of these; nothing else in a file is. The latin ones end alike, so that an index that
 # stores only what differs from the term before shows at least the end.
 LATIN = (b"zqxwv", b"xwvb", b"kjhqz")
-HAN = tuple(char.encode() for char in "饕餮貔貅")
+HAN = tuple(pair.encode() for pair in ("饕餮", "餮貔", "貔貅"))  # one character is three bytes, which chance puts into a log index
 NEEDLES = LATIN + HAN
 SENDER, NAME = "zqxwv-sender-kjhqz", "饕餮貔貅"
 MARY = ltm.Speaker(SENDER, NAME)
