@@ -12,7 +12,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = {"ltm.py", "ltm_text.py", "ltm_models.py", "ltm_console", "ltm_migrations"}
+OURS = {"ltm.py", "ltm_text.py", "ltm_models.py", "ltm_formats.py", "ltm_console", "ltm_migrations"}
 TRY = """
 import pathlib, sys
 import ltm
