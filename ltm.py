@@ -5918,6 +5918,10 @@ class _Import:
         return notes
 
     def _draw(self, change: _Change, summary: int, sources: Sequence[str]) -> bool:
+        """Tie a summary to its sources; one that has some was whole before, and another file does not change what it rests on:
+        or undoing this import would take it away."""
+        if change.db.execute("SELECT 1 FROM lineage WHERE summary = ? LIMIT 1", (summary,)).get:
+            return True
         keys = [self._key(change.db, change.home, source) for source in sources]
         if None in keys or any(_draws_on(change.db, key, summary) for key in keys):
             return False
