@@ -126,7 +126,7 @@ def test_an_operation_that_fails_at_any_statement_leaves_the_file_as_before_or_a
         memory = ltm.open(path, clock=clock, ids=counting_ids_from(0xF000), embedder=ltm.HashEmbedder(32))
         space = memory.space(GROUP, speaker=ALICE)
         memory._ensure_index(writing=True)
-        memory._calibrated()
+        memory._calibrated(memory.embedder)
         before = read(memory)
         count = fail_at(memory, number)
         failed = False
