@@ -363,6 +363,12 @@ def health(found: ltm.Health) -> str:
     )
 
 
+def embedded(report: ltm.EmbedReport) -> str:
+    """How far the vectors are."""
+    text = f"{report.done} embedded, {report.failed} failed, {report.remaining} left ({report.state})"
+    return text + (f"\nlast error: {report.error}" if report.error else "")
+
+
 def fence(each: ltm.FenceInfo) -> str:
     """A fence in a line."""
     return f"fence {each.id} on {printable(each.key) or 'the whole file'} since {each.since}: {printable(each.reason, 300)}"
