@@ -90,7 +90,8 @@ class _Reader:
     def _docstring(self, node: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[int, str]]:
         """What an action says of itself."""
         if self.name == "console/actions.py" and any(
-            isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "action" for each in node.decorator_list
+            isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "action"
+            for each in node.decorator_list
         ):
             yield node.lineno, ast.get_docstring(node) or ""
 
@@ -156,10 +157,14 @@ def _assigned(function: ast.FunctionDef) -> dict[str, list[ast.expr]]:
 
 
 def _is_execute(node: Node) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"execute", "executemany", "compile"}
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"execute", "executemany", "compile"}
+    )
 
 
 def _is_sentence(template: str, raised: bool) -> bool:
     if _SQL.search(template) or _COLUMNS.fullmatch(template) or not re.search(r"[A-Za-z]{2}", template.replace("{}", "")):
         return False
-    return template[:1].isalnum() and " " in template.strip() or template[:1] == "{" and " " in template.strip() or raised
+    return (template[:1].isalnum() and " " in template.strip()) or (template[:1] == "{" and " " in template.strip()) or raised
