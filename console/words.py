@@ -271,7 +271,7 @@ def entry(each: ltm.AuditEntry) -> str:
 def _audited(head: str, actor: str, via: str, summary: str | None) -> str:
     """The line of an entry; no summary where its details were erased."""
     who = say(" by {who}", who=printable(actor)) if actor else ""
-    what = term("(details erased)") if summary is None else printable(translated(summary), 120)
+    what = term("(details erased)") if summary is None else printable(term(translated(summary)), 120)
     return f"{head}{who}{say(' via {via}', via=via)}  {what}".rstrip()
 
 
