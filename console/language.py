@@ -22,6 +22,7 @@ from .zh_hans import SENTENCES, WORDS
 ENGLISH, CHINESE = "en_US", "zh_Hans"
 LONGEST = 8_000  # characters; what is longer is data, not a sentence
 PARTS = 24  # sentences joined by "; ", or words by ", ", that are translated one by one
+NAME = 100  # characters of what a sentence is about
 DEPTH = 4  # of sentences inside sentences: an error inside a note inside a record of a report
 
 language: ContextVar[str] = ContextVar("ltm_language", default=ENGLISH)
@@ -65,15 +66,21 @@ def is_chinese() -> bool:
 def say(template: str, /, **values: object) -> str:
     """Fill an English template, or the Chinese one that goes with it.
 
-    >>> with speaking("zh_CN"): say("{n:,} shown", n=1200)
-    '显示 1,200 条'
+    >>> with speaking("zh_CN"): say("{n} of {total}", n=1, total=9)
+    '1 条，共 9 条'
     """
     return (WORDS.get(template, template) if is_chinese() else template).format(**values)
 
 
-def term(word: str) -> str:
-    """A single word of ours, such as a status or an outcome; any other text is returned as it is."""
-    return WORDS.get(word, word) if is_chinese() else word
+def term(word: str, sense: str = "") -> str:
+    """A word or phrase of ours without places, such as a status or an outcome; any other text is returned as it is.
+
+    `sense` chooses where an English word means two things.
+
+    >>> with speaking("zh"): term("archived"), term("archived", "operation")
+    ('已归档', '归档')
+    """
+    return WORDS.get(f"{sense}|{word}", WORDS.get(word, word)) if is_chinese() else word
 
 
 def translated(text: str) -> str:
@@ -99,7 +106,8 @@ class _Found(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a value goes. `kind`: 'd' a number; 'w' words that must be in the catalogue; 's' words that may be; '' anything."""
+    """Where a value goes. `kind`: 'd' a number; 'n' the name of something; 'w' words that must be in the catalogue;
+    's' words that may be; '' anything."""
 
     name: str
     kind: str
@@ -141,7 +149,7 @@ class _Template(NamedTuple):
             return None
         letters, values = self.letters, {}
         for place, value in zip(self.places, given, strict=True):
-            inner = _value(value, place.kind, depth)
+            inner = _value(value, place, depth)
             if inner is None:
                 return None
             letters += inner.letters
@@ -186,8 +194,8 @@ def _first_word(text: str) -> str:
 
 def _sentence(text: str, depth: int) -> _Found | None:
     """Translate a sentence, or several joined by "; ", whichever way more of it is recognised."""
-    if text in SENTENCES:
-        return _Found(len(text), SENTENCES[text])
+    if found := _exact(text):
+        return found
     if depth == 0:
         return None
     index = _templates()
@@ -203,16 +211,23 @@ def _sentence(text: str, depth: int) -> _Found | None:
     return joined if whole is None or joined.letters > whole.letters else whole
 
 
-def _value(value: str, kind: str, depth: int) -> _Found | None:
+def _exact(text: str) -> _Found | None:
+    return _Found(len(text), SENTENCES[text]) if text in SENTENCES else None
+
+
+def _value(value: str, place: _Place, depth: int) -> _Found | None:
     """What goes into the place of a Chinese template, or None if the place does not take this value."""
-    if kind == "d":
-        return _Found(0, value) if value and not value.strip("0123456789.,-") else None
-    if kind == "":
-        return _Found(0, value)
-    return _words(value) or _sentence(value, depth) or (_Found(0, value) if kind == "s" or not value else None)
+    plain = _Found(0, value)
+    if place.kind == "d":
+        return plain if value and not value.strip("0123456789.,-") else None
+    if place.kind == "n":
+        return (_exact(value) or plain) if len(value) <= NAME and ": " not in value and "; " not in value else None
+    if place.kind == "":
+        return plain
+    return _words(value, place.name) or _sentence(value, depth) or (plain if place.kind == "s" or not value else None)
 
 
-def _words(text: str) -> _Found | None:
+def _words(text: str, sense: str) -> _Found | None:
     """Translate words joined by commas, if all of them are ours."""
     words = text.split(", ", PARTS)
-    return _Found(len(text), "、".join(map(WORDS.__getitem__, words))) if all(word in WORDS for word in words) else None
+    return _Found(len(text), "、".join(term(word, sense) for word in words)) if all(word in WORDS for word in words) else None

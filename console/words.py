@@ -99,13 +99,9 @@ def recall(found: ltm.Recall, explain: bool = False) -> str:
     template = "{shown} shown; {considered} considered, {below} not relevant enough"
     counts = say(template, shown=len(found.hits), considered=found.considered, below=found.below_threshold)
     counts += say("; left out: {dropped}", dropped=dropped) if dropped else ""
-    lines.append(f"   {counts}{term('; ')}{_mode(found.mode)}")
+    lines.append(f"   {counts}{term('; ')}{term(found.mode, 'mode')}")
     lines += [f"   {translated(found.reason)}"] if found.reason and explain else []
     return "\n".join(lines + [f"   {note}" for note in _notes(found.truncated)])
-
-
-def _mode(mode: str) -> str:
-    return term("words alone") if mode == "lexical" and is_chinese() else term(mode)
 
 
 def hit_json(hit: ltm.Hit) -> dict[str, Any]:
@@ -130,17 +126,13 @@ def verdict(found: ltm.Verdict) -> str:
 def episode(found: ltm.Episode) -> str:
     """An episode whole."""
     data = found.to_json()
-    data |= {"status": term(found.status), "claim_type": term(found.claim_type), "pinned": found.pinned and _flag(found.pinned)}
+    data |= {"status": term(found.status), "claim_type": term(found.claim_type), "pinned": found.pinned and term("True")}
     labels = [
         (_label(key), ", ".join(value) if isinstance(value, list) else value) for key, value in data.items() if key != "content"
     ]
     said = [(label, printable(str(value), 600)) for label, value in labels if value not in ("", False)]
     said.append((_label("version"), str(found.version)))
     return "\n".join([*(_row(label, value, 15) for label, value in said), "", block(found.content)])
-
-
-def _flag(value: bool) -> str:
-    return term(str(value))
 
 
 def _row(label: str, value: str, width: int) -> str:
@@ -185,7 +177,9 @@ def history(versions: Sequence[ltm.Version]) -> str:
     """The states of an episode, oldest first."""
     lines = []
     for each in versions:
-        ended = say("  ended by {operation} {id}", operation=term(each.operation), id=each.audit_id) if each.until else ""
+        ended = (
+            say("  ended by {operation} {id}", operation=term(each.operation, "operation"), id=each.audit_id) if each.until else ""
+        )
         ended += f"{term(': ')}{term(', ').join(map(_label, each.changed))}" if each.changed else ""
         lines.append(_span(each.since, each.until) + ended)
         lines.append(f"  {line(each.episode)}")
@@ -264,7 +258,7 @@ def profile_change(change: ltm.ProfileChange) -> str:
 
 def entry(each: ltm.AuditEntry) -> str:
     """An audit entry in a line."""
-    head = f"{each.id}  {each.at[:19]}Z  {term(each.operation)} {printable(each.target_id)}"
+    head = f"{each.id}  {each.at[:19]}Z  {term(each.operation, 'operation')} {printable(each.target_id)}"
     return _audited(head, each.actor_name or each.actor_id, each.via, None if each.erased else each.summary)
 
 
@@ -272,6 +266,7 @@ def _audited(head: str, actor: str, via: str, summary: str | None) -> str:
     """The line of an entry; no summary where its details were erased."""
     who = say(" by {who}", who=printable(actor)) if actor else ""
     what = term("(details erased)") if summary is None else printable(term(translated(summary)), 120)
+    head = head.rstrip() if is_chinese() else head  # a full-width comma follows, and some entries have no target
     return f"{head}{who}{say(' via {via}', via=via)}  {what}".rstrip()
 
 
@@ -287,7 +282,7 @@ def audit_entries(found: Mapping[str, Any]) -> str:
 
 
 def _exported(each: Mapping[str, Any]) -> str:
-    head = f"{each['audit_id']}  {each['timestamp']}  {term(each['operation'])} {printable(each['target_id'])}"
+    head = f"{each['audit_id']}  {each['timestamp']}  {term(each['operation'], 'operation')} {printable(each['target_id'])}"
     return _audited(head, each["sender_name"] or each["sender_id"], each["via"], None if each["erased"] else each["summary"])
 
 
@@ -426,7 +421,7 @@ def spaces(found: Sequence[ltm.SpaceInfo]) -> str:
 def stats(data: Mapping[str, Any]) -> str:
     """Counts of the file."""
     counts = {say("{status} episodes", status=term(status)): n for status, n in data["episodes"].items()}
-    counts |= {term(name): value for name, value in data.items() if isinstance(value, int)}
+    counts |= {term(name, "stats"): value for name, value in data.items() if isinstance(value, int)}
     rows = [_row(name, f"{value:,}", 22) for name, value in counts.items()]
     template = "{fingerprint} ({dim} dimensions, {state})"
     for each in data["embedders"]:

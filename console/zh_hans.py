@@ -1,7 +1,7 @@
 """The Chinese of answers: WORDS for what words.py says, SENTENCES for what the engine and the actions say.
 
-A key is the English as it stands in the sources. In SENTENCES a place may say what it takes: `{n:d}` a number, `{x:w}` words
-that have an entry here themselves, `{x:s}` words that may have one, `{x}` anything. Names of fields, options and commands stay
+A key is the English as it stands in the sources. In SENTENCES a place may say what it takes: `{n:d}` a number, `{x:n}` the
+name of a field or a thing, `{x:w}` words that have an entry here themselves, `{x:s}` words that may have one, `{x}` anything. Names of fields, options and commands stay
 as they are typed. One term for one thing:
 
   memory, episode 记忆 · profile 画像 · fact 条目 · space 记忆空间 · chat, session 会话 · speaker 发言者 · audit 审计
@@ -18,6 +18,7 @@ WORDS: dict[str, str] = {
     ": ": "：",
     ", ": "、",
     "; ": "；",
+    "{n} more {name} not shown": "另有 {n} 项{name}未显示",
     "{flat}... ({n:,} characters)": "{flat}……（共 {n:,} 个字符）",
     " ({status})": "（{status}）",
     "undo: {command} undo {id}": "撤销：{command} undo {id}",
@@ -37,16 +38,14 @@ WORDS: dict[str, str] = {
         "显示 {shown} 条；考察了 {considered} 条，其中 {below} 条不够相关"
     ),
     "; left out: {dropped}": "；筛除：{dropped}",
-    "{n:,} shown": "显示 {n:,} 条",
     "{code}: {words}": "{code}：{words}",
-    "{done}: {counts}": "{done}：{counts}",
     "{n} {what}": "{what} {n}",
     "none": "无",
     "deleted": "已删除",
     "would delete": "将会删除",
     "{start} to {end}": "{start} 至 {end}",
     "now": "现在",
-    "  ended by {operation} {id}": "  止于{operation} {id}",
+    "  ended by {operation} {id}": "  终止于 {id}（{operation}）",
     "{change} {kind} {id}": "{change}{kind} {id}",
     "nothing differs": "没有差异",
     # profiles
@@ -134,6 +133,9 @@ WORDS: dict[str, str] = {
     "OK": "正常",
     "WARN": "警告",
     "ERROR": "错误",
+    "True": "是",
+    "added": "新增",
+    "ignore": "忽略",
     # what there is of a thing
     "episode": "记忆",
     "episodes": "记忆",
@@ -158,6 +160,7 @@ WORDS: dict[str, str] = {
     "speakers": "发言者",
     "vectors": "向量",
     "bytes": "字节",
+    "stats|pending": "等待生成向量",
     "embedder": "嵌入模型",
     "episode_tag": "标签",
     "other": "其他",
@@ -213,7 +216,7 @@ WORDS: dict[str, str] = {
     "exact": "完全一致",
     "recency": "新近",
     "update": "更正",
-    "words alone": "词语检索",
+    "mode|lexical": "词语检索",
     # why a profile value ended, and why nothing was injected
     "explicit_remove": "主动移除",
     "freeform_remove": "主动移除",
@@ -240,6 +243,16 @@ WORDS: dict[str, str] = {
     "reindex": "重建索引",
     "inject": "注入",
     "configure": "更改设置",
+    "restore": "恢复",
+    "operation|archived": "归档",
+    "operation|deleted": "标记删除",
+    "operation|superseded": "取代",
+    "set": "设定",
+    "add": "新增",
+    "remove": "移除",
+    "export_profiles": "导出画像",
+    "export_l2": "导出记忆",
+    "audit_export": "导出审计",
     "delete_l2_bulk": "批量删除",
     "delete_document": "删除文档",
     "update_profile": "更新画像",
@@ -303,7 +316,7 @@ SENTENCES: dict[str, str] = {
     "the value is larger than a database can hold": "该值超出数据库能容纳的大小",
     "the memory is closed": "记忆库已关闭",
     "{path} is open for reading only": "{path} 以只读方式打开",
-    "{what:s} is not possible inside a batch; end the batch first": "批处理中不能进行{what}；请先结束批处理",
+    "{what:n} is not possible inside a batch; end the batch first": "批处理中不能进行{what}；请先结束批处理",
     "another batch": "另一个批处理",
     "the write was interrupted": "写入被中断",
     "the last commit ended in an I/O error ({error}), and whether it took place cannot be read yet": (
@@ -330,8 +343,8 @@ SENTENCES: dict[str, str] = {
     ),
     "{path} is not an SQLite database; it was left as it is": "{path} 不是 SQLite 数据库；已保持原样",
     "{path} is an SQLite database of another program; it was left as it is": "{path} 是其他程序的 SQLite 数据库；已保持原样",
-    "{what:s} must be a path in UTF-8, not {value}": "{what}必须是 UTF-8 路径，而不是 {value}",
-    "{what:s} must be a non-empty path, not {value}": "{what}必须是非空路径，而不是 {value}",
+    "{what:n} must be a path in UTF-8, not {value}": "{what}必须是 UTF-8 路径，而不是 {value}",
+    "{what:n} must be a non-empty path, not {value}": "{what}必须是非空路径，而不是 {value}",
     "{path} is in use or was not closed ({name} is there); choose another name": "{path} 正在使用或未正常关闭（存在 {name}）；请另选名称",
     "the copy did not pass its check: {problem:s}": "副本未通过检查：{problem}",
     "the database": "数据库",
@@ -378,37 +391,37 @@ SENTENCES: dict[str, str] = {
     "{path} exists; choose another name or say overwrite": "{path} 已存在；请另选名称，或指定 overwrite",
     "a backup cannot replace the database it is made of": "备份不能覆盖它所备份的数据库",
     # ------------------------------------------------------------------------------------- what is given
-    "{what:s} must be a time, not {value}": "{what} 必须是时间，而不是 {value}",
-    "{what} {value} has no time zone; write it like 2026-12-08T09:00:00+08:00": (
+    "{what:n} must be a time, not {value}": "{what} 必须是时间，而不是 {value}",
+    "{what:n} {value} has no time zone; write it like 2026-12-08T09:00:00+08:00": (
         "{what} {value} 没有时区；请写成 2026-12-08T09:00:00+08:00 的形式"
     ),
-    "{what} {value} is not an ISO-8601 time like 2026-12-08T09:00:00+08:00": (
+    "{what:n} {value} is not an ISO-8601 time like 2026-12-08T09:00:00+08:00": (
         "{what} {value} 不是 2026-12-08T09:00:00+08:00 这样的 ISO-8601 时间"
     ),
-    "{what} {value} is not an ISO-8601 time like 2026-12-08T09:00:00+08:00: {error}": (
+    "{what:n} {value} is not an ISO-8601 time like 2026-12-08T09:00:00+08:00: {error}": (
         "{what} {value} 不是 2026-12-08T09:00:00+08:00 这样的 ISO-8601 时间：{error}"
     ),
     "no such time zone: {zone}": "没有这个时区：{zone}",
-    "{what} {value:d} is not a time in microseconds UTC between the years 1 and 9999": (
+    "{what:n} {value:d} is not a time in microseconds UTC between the years 1 and 9999": (
         "{what} {value} 不是公元 1 年到 9999 年之间以微秒计的 UTC 时间"
     ),
-    "{what:s} must be text, not {value}": "{what} 必须是文字，而不是 {value}",
-    "{what:s} has {n:d} characters; the limit is {limit:d}": "{what} 有 {n} 个字符，上限是 {limit}",
-    "{what:s} must not be empty": "{what} 不能为空",
-    "{what:s} must be a list of texts, not {value}": "{what} 必须是文字列表，而不是 {value}",
-    "{what} {value} holds a character that cannot be stored": "{what} {value} 含有无法存储的字符",
-    "{what:s} is missing": "缺少 {what}",
+    "{what:n} must be text, not {value}": "{what} 必须是文字，而不是 {value}",
+    "{what:n} has {n:d} characters; the limit is {limit:d}": "{what} 有 {n} 个字符，上限是 {limit}",
+    "{what:n} must not be empty": "{what} 不能为空",
+    "{what:n} must be a list of texts, not {value}": "{what} 必须是文字列表，而不是 {value}",
+    "{what:n} {value} holds a character that cannot be stored": "{what} {value} 含有无法存储的字符",
+    "{what:n} is missing": "缺少 {what}",
     "launcher_type must be 'person' or 'group', not {value}": "launcher_type 必须是 'person' 或 'group'，而不是 {value}",
     "isolation must be 'session' or 'bot', not {value}": "isolation 必须是 'session' 或 'bot'，而不是 {value}",
     "speaker id": "发言者编号",
     "speaker name": "发言者名字",
     "statuses must be some of {statuses}, not {value}": "statuses 只能取 {statuses}，而不是 {value}",
     "importance_min must be 1 to 5, not {value}": "importance_min 必须是 1 到 5，而不是 {value}",
-    "{name} must be a number from 0 to a million, not {value}": "{name} 必须是 0 到一百万之间的数，而不是 {value}",
+    "{name:n} must be a number from 0 to a million, not {value}": "{name} 必须是 0 到一百万之间的数，而不是 {value}",
     "half_life_days must be above 0": "half_life_days 必须大于 0",
     "floor and min_relevance must be 0 to 1": "floor 和 min_relevance 必须是 0 到 1",
-    "{name} must be true or false, not {value}": "{name} 必须是 true 或 false，而不是 {value}",
-    "{name} must be a whole number from {least:d} to {most:d}, not {value}": "{name} 必须是 {least} 到 {most} 之间的整数，而不是 {value}",
+    "{name:n} must be true or false, not {value}": "{name} 必须是 true 或 false，而不是 {value}",
+    "{name:n} must be a whole number from {least:d} to {most:d}, not {value}": "{name} 必须是 {least} 到 {most} 之间的整数，而不是 {value}",
     "a space needs a Scope, not {value}": "记忆空间需要 Scope，而不是 {value}",
     "speaker must be a Speaker, not {value}": "speaker 必须是 Speaker，而不是 {value}",
     "the name of a setting": "设置的名称",
@@ -421,11 +434,11 @@ SENTENCES: dict[str, str] = {
     "claim_type must be one of {types}, not {value}": "claim_type 必须是 {types} 之一，而不是 {value}",
     "valid_from {start} must be before valid_until {end}": "valid_from {start} 必须早于 valid_until {end}",
     "an episode id": "记忆编号",
-    "{what:s} is text, not {value}": "{what}应是文字，而不是 {value}",
+    "{what:n} is text, not {value}": "{what}应是文字，而不是 {value}",
     "where must be a Filter, not {value}": "where 必须是 Filter，而不是 {value}",
     "weights must be Weights, not {value}": "weights 必须是 Weights，而不是 {value}",
     "query must be text, not {value}": "query 必须是文字，而不是 {value}",
-    "{what:s} must be a whole number, not {value}": "{what} 必须是整数，而不是 {value}",
+    "{what:n} must be a whole number, not {value}": "{what} 必须是整数，而不是 {value}",
     "{value} is not a cursor of an earlier page": "{value} 不是先前某一页给出的游标",
     # ------------------------------------------------------------------------------------------ settings
     "look for memories in what users say": "从用户的话中寻找记忆",
@@ -649,7 +662,7 @@ SENTENCES: dict[str, str] = {
     "{n:d} of {all:d} records cannot be taken, so none was: {problems:s}": "{all} 条记录中有 {n} 条无法导入，因此全部未导入：{problems}",
     "{position:d}: {problem:w}": "{position}：{problem}",
     "the import cannot be read: {error}": "无法读取导入文件：{error}",
-    "{n:d} {kind:s} records were left out": "略去了 {n} 条{kind}记录",
+    "{n:d} {kind:s} records were left out": "略去了 {n} 条记录（{kind}）",
     "{path} cannot be read: {error}": "无法读取 {path}：{error}",
     "{n:d} of {all:d} records": "{all} 条记录中的 {n} 条",
     "{n:d} profile values were erased here and stay out": "{n} 个画像值曾在此处抹除，不再导入",
@@ -687,21 +700,23 @@ SENTENCES: dict[str, str] = {
     "type is missing": "缺少 type",
     "{name}: {problem:w}": "{name}：{problem}",
     "{n:d} {what:w}": "{n} 条{what}",
+    "{action:w} {subject:w} {field:w}": "{action}{subject}的{field}",
+    "{action:w} {subject:w} {field:w} {value}": "{action}{subject}的{field}：{value}",
     "the JSON has an unknown shape; {expected:w}": "JSON 的结构无法识别；{expected}",
     "unknown format {name}; {expected:w}": "未知格式 {name}；{expected}",
-    "{name} must be a list, not {value:s}; {expected:w}": "{name} 必须是列表，而不是 {value}；{expected}",
+    "{name:n} must be a list, not {value:s}; {expected:w}": "{name} 必须是列表，而不是 {value}；{expected}",
     "version {version} is unknown; expected {known:d}": "版本 {version} 未知；应为 {known}",
     "written by a newer ltm: version {version:d}; expected {known:d}": "由更新的 ltm 写成：版本 {version}；应为 {known}",
-    "{name:s} must be an object, not {value:s}": "{name} 必须是对象，而不是 {value}",
-    "{name:s} must be a list, not {value:s}": "{name} 必须是列表，而不是 {value}",
-    "{what} {value} has {n:d} characters; the limit is {limit:d}": "{what} {value} 有 {n} 个字符，上限是 {limit}",
+    "{name:n} must be an object, not {value:s}": "{name} 必须是对象，而不是 {value}",
+    "{name:n} must be a list, not {value:s}": "{name} 必须是列表，而不是 {value}",
+    "{what:n} {value} has {n:d} characters; the limit is {limit:d}": "{what} {value} 有 {n} 个字符，上限是 {limit}",
     "sender_id {value} holds a character that cannot be stored": "sender_id {value} 含有无法存储的字符",
-    "{name} must hold texts, not {value:s}": "{name} 只能包含文字，而不是 {value}",
-    "{what} {value} is not an ISO-8601 time like 2026-12-08T09:00:00Z": "{what} {value} 不是 2026-12-08T09:00:00Z 这样的 ISO-8601 时间",
-    "{what} {value} is not an ISO-8601 time with a zone, like 2026-12-08T09:00:00+08:00": (
+    "{name:n} must hold texts, not {value:s}": "{name} 只能包含文字，而不是 {value}",
+    "{what:n} {value} is not an ISO-8601 time like 2026-12-08T09:00:00Z": "{what} {value} 不是 2026-12-08T09:00:00Z 这样的 ISO-8601 时间",
+    "{what:n} {value} is not an ISO-8601 time with a zone, like 2026-12-08T09:00:00+08:00": (
         "{what} {value} 不是 2026-12-08T09:00:00+08:00 这样带时区的 ISO-8601 时间"
     ),
-    "{what} {value} is not a number": "{what} {value} 不是数",
+    "{what:n} {value} is not a number": "{what} {value} 不是数",
     "an episode": "记忆",
     "content {value} is blank": "content {value} 是空白",
     "content is missing": "缺少 content",
@@ -710,7 +725,7 @@ SENTENCES: dict[str, str] = {
     "pinned must be true or false, not {value:s}": "pinned 必须是 true 或 false，而不是 {value}",
     "a memory": "记忆",
     "the memory has no text; one of {fields} must hold it": "记忆没有文字；必须放在 {fields} 之一中",
-    "{what} {value} is not a time in seconds since 1970": "{what} {value} 不是自 1970 年起的秒数",
+    "{what:n} {value} is not a time in seconds since 1970": "{what} {value} 不是自 1970 年起的秒数",
     "a profile": "画像",
     "subject must be session or speaker, not {value:s}": "subject 必须是 session 或 speaker，而不是 {value}",
     "sender_id is missing; a speaker's profile needs it": "缺少 sender_id；发言者画像需要它",

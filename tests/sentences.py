@@ -50,6 +50,8 @@ JOINED = frozenset(
     {
         "{}: {}",  # the place in a file, and what is wrong there
         "{} {}",  # a count, and of what
+        "{} {} {}",  # what a profile write did, whose, which field; and the value
+        "{} {} {} {}",
         "{} cut short, {} left out",
         "; {} is called so",
         "space {}: {} episodes, {} in the word index",

@@ -91,7 +91,19 @@ def literals() -> set[str]:
 def vocabulary() -> set[str]:
     """Statuses, outcomes, operations and other names that reach people by way of `term`."""
     found = {*ltm.STATUSES, *ltm.CLAIM_TYPES, *ltm.PROFILE_FIELDS, *ltm.SIGNALS, *ltm.CANDIDATE_STATUSES, *ltm.PROPOSAL_STATUSES}
-    found |= {*ltm.EXPORT_KINDS, *ltm.CANDIDATE_TYPES, *ltm_text._SECRET_KINDS, *ltm_models_classes()}
+    found |= {
+        "added",
+        "removed",
+        "changed",
+        "True",
+        "set",
+        "add",
+        "remove",
+        *ltm.EXPORT_KINDS,
+        *ltm.CANDIDATE_TYPES,
+        *ltm_text._SECRET_KINDS,
+        *ltm_models_classes(),
+    }
     found |= {each.name.replace("_", " ") for each in dataclasses.fields(ltm.Episode)}
     tree = ast.parse((ROOT / "ltm.py").read_text(encoding="utf-8"))
     for node in ast.walk(tree):
@@ -123,7 +135,8 @@ def test_every_word_has_a_chinese_one() -> None:
 def test_every_chinese_word_is_of_the_sources() -> None:
     found = literals() | vocabulary() | {text.replace("_", " ") for text in literals()}
     shown = {shape(english) for english in all_said()} | said_by_words() | {"Session", "Speaker", "WARN"}
-    assert [word for word in WORDS if word not in found | shown] == []
+    shown |= {"records", "retired"}  # a keyword and a value in SQL, not texts of their own
+    assert [word for word in WORDS if word.rpartition("|")[2] not in found | shown] == []
 
 
 def test_both_languages_of_a_sentence_have_the_same_places() -> None:
@@ -137,7 +150,7 @@ def test_places_of_a_sentence_do_not_touch_and_are_of_a_known_kind() -> None:
     for english in SENTENCES:
         between, places = parsed(english)
         assert all(between[1:-1]), english
-        assert {place.kind for place in places} <= {"", "d", "w", "s"}, english
+        assert {place.kind for place in places} <= {"", "d", "n", "w", "s"}, english
 
 
 def test_chinese_is_chinese() -> None:
@@ -275,8 +288,9 @@ def test_the_work_is_in_proportion_to_the_text(parts: list[str], times: int) -> 
     n_templates = 0
     for english, chinese in SENTENCES.items():
         made = language._compiled(english, chinese)
-        made.match(text)
-        n_templates += 1
+        if made.places:
+            made.match(text)
+            n_templates += 1
     assert Counted.looked <= n_templates * len(text)
 
 
@@ -359,9 +373,7 @@ def answers(chat: ltm.Space) -> dict[str, str]:
     note("unchanged", words.changed(chat.edit(second.id, importance=5)))
     note("settled", words.settled(edited))
     note("several", words.several([chat.archive(second.id), chat.restore(second.id)]))
-    note(
-        "undone", words.changed(chat.undo(edited.audit_id)) if False else words.changed(chat.undo(chat.archive(second.id).audit_id))
-    )
+    note("undone", words.changed(chat.undo(chat.archive(second.id).audit_id)))
     note("history", words.history(chat.history(second.id)))
     note("deleted, only counted", words.deleted(chat.forget_all(ltm.Filter(statuses=ltm.STATUSES, tags=["travel"]), dry_run=True)))
     note("deleted", words.deleted(chat.forget_all(ltm.Filter(statuses=ltm.STATUSES, tags=["travel"]))))
@@ -478,19 +490,36 @@ def test_every_renderer_is_called(chat: ltm.Space, monkeypatch: pytest.MonkeyPat
 
 
 # Names that people type, ids of checks, and what comes from users and programs in `answers`.
-TYPED = set(
-    "undo ltm cursor consolidate run cli api true false json hash nanoe cjk bot group person bigram dim Alice Lisbon Tokyo Tuesday Friday Saturday"
-    " travel coffee tall drink scripted maintenance abc HASH PIN".split()
-)
+TYPED = {"undo", "ltm", "cursor", "consolidate", "run", "cli", "api", "true", "false", "json", "bot", "group", "person"}
+TYPED |= {
+    "Alice",
+    "Lisbon",
+    "travel",
+    "coffee",
+    "tall",
+    "drink",
+    "scripted",
+    "maintenance",
+    "abc",
+    "HASH",
+    "agent",
+    "JSON",
+    "redacted",
+}
+TYPED |= {"timestamp", "content", "text", "summary", "memory", "value", "ISO", "FFFD", "UTC", "nope"}
 TYPED |= {*ltm.SETTINGS, "profiles"}
 
 
 def left_over(name: str, text: str) -> list[str]:
     for data in (FLIGHT, LATER, "I fly to Tokyo on Saturday", "when do I fly to Tokyo?", "I decided to move to Lisbon next month."):
         text = text.replace(data, "")
-    text = re.sub(r"\[ltm-memory.*\[ltm-memory \w+ end\]", "", text, flags=re.DOTALL)  # a prompt's blocks, as the model gets them
+    text = re.sub(
+        r"(?:Memories that|Known of).*\[ltm-memory \w+ end\]", "", text, flags=re.DOTALL
+    )  # a prompt's blocks, as the model gets them
     text = re.sub(r"^- (\w+) [\w-]+：", "", text, flags=re.MULTILINE)  # the id of a check
-    text = re.sub(r"\b[0-9a-f]{12,}\b|\bb1:\w+(?::\w+)?|hash:\S+|\w+\.db|\w+:speaker\b|speaker:\d+", "", text)
+    text = re.sub(
+        r" \(tags \S+\)|\(erased\)|\b[0-9a-f]{12,}\b|\bb1:\w+(?::\w+)?|hash:\S+|\w+\.db|\w+:speaker\b|speaker:\d+", "", text
+    )
     return [word for word in re.findall(r"(?<![\w])[A-Za-z_]{3,}", text) if word not in TYPED]
 
 
