@@ -156,23 +156,26 @@ def changed(done: ltm.Changed) -> str:
 
 def edited(done: ltm.Changed) -> str:
     """How many were, or would be, changed."""
-    counts = ", ".join(f"{n} {what}" for what, n in done.counts.items() if n)
     verb = "would edit" if done.counts.get("changed") and not done.audit_id else "edited"
-    return "\n".join([f"{verb}: {counts}", *undo_hint(done.audit_id)])
+    counts = _counted({what: n for what, n in done.counts.items() if n})
+    return "\n".join([f"{term(verb)}{term(': ')}{counts}", *undo_hint(done.audit_id)])
 
 
 def timeline(days: Sequence[ltm.Day]) -> str:
     """Counts by day, status and importance."""
-    return "\n".join(f"{d.day}  {d.episodes:,} {d.status}, importance {d.importance}" for d in days) or "(nothing)"
+    template = "{day}  {n:,} {status}, importance {importance}"
+    rows = (say(template, day=each.day, n=each.episodes, status=term(each.status), importance=each.importance) for each in days)
+    return "\n".join(rows) or term("(nothing)")
 
 
 def speakers(found: Sequence[ltm.SpeakerInfo]) -> str:
     """Who spoke, with counts."""
-    rows = [
-        f"{printable(s.id)}  {printable(s.name) or '-'}  {s.episodes:,} episodes, {s.facts} facts, last {s.last_at[:10]}"
-        for s in found
-    ]
-    return "\n".join(rows) or "(nobody)"
+    rows = []
+    for each in found:
+        template = "{episodes:,} episodes, {facts} facts, last {day}"
+        counts = say(template, episodes=each.episodes, facts=each.facts, day=each.last_at[:10])
+        rows.append(f"{printable(each.id)}  {printable(each.name) or '-'}  {counts}")
+    return "\n".join(rows) or term("(nobody)")
 
 
 def settled(done: ltm.Changed) -> str:

@@ -43,6 +43,12 @@ WORDS: dict[str, str] = {
     "none": "无",
     "deleted": "已删除",
     "would delete": "将会删除",
+    "edited": "已编辑",
+    "would edit": "将会编辑",
+    "{day}  {n:,} {status}, importance {importance}": "{day}  {status} {n:,} 条，重要度 {importance}",
+    "(nothing)": "（没有内容）",
+    "{episodes:,} episodes, {facts} facts, last {day}": "记忆 {episodes:,} 条，画像条目 {facts} 个，最近 {day}",
+    "(nobody)": "（没有人）",
     "{start} to {end}": "{start} 至 {end}",
     "now": "现在",
     "  ended by {operation} {id}": "  终止于 {id}（{operation}）",
@@ -160,6 +166,7 @@ WORDS: dict[str, str] = {
     "speakers": "发言者",
     "vectors": "向量",
     "bytes": "字节",
+    "wal_bytes": "预写日志字节",
     "stats|pending": "等待生成向量",
     "embedder": "嵌入模型",
     "episode_tag": "标签",
@@ -253,6 +260,7 @@ WORDS: dict[str, str] = {
     "export_profiles": "导出画像",
     "export_l2": "导出记忆",
     "audit_export": "导出审计",
+    "edit_bulk": "批量编辑",
     "delete_l2_bulk": "批量删除",
     "delete_document": "删除文档",
     "update_profile": "更新画像",
@@ -452,6 +460,8 @@ SENTENCES: dict[str, str] = {
     "characters put into a prompt": "注入提示词的字符数",
     "minutes east of UTC in which prompts show dates; 480 in China": "提示词中日期所用时区，UTC 以东的分钟数；中国为 480",
     "days after which audit entries are closed and dropped; 0: never": "审计记录关闭并丢弃的天数；0：永不丢弃",
+    "traits of a profile that are shown; the rest is kept": "画像中显示的特征数；其余保留",
+    "preferences of a profile that are shown; the rest is kept": "画像中显示的偏好数；其余保留",
     # ---------------------------------------------------------------------------------- embedding models
     "another embedder took over from {fingerprint} meanwhile; what it made last was dropped": (
         "期间另一个嵌入模型取代了 {fingerprint}；它最后生成的向量已丢弃"
@@ -542,6 +552,13 @@ SENTENCES: dict[str, str] = {
         "记忆 {id} 现在是版本 {stored}，而不是 {version}；请重新查看后再试"
     ),
     "edited {fields:s}": "编辑了{fields}",
+    "give 1 to {limit:d} ids, not {n:d}": "请给出 1 到 {limit} 个编号，而不是 {n} 个",
+    "say what to change: importance, status, pinned or tags": "请指明要更改什么：importance、status、pinned 或标签",
+    "{n:d} episodes edited": "编辑了 {n} 条记忆",
+    "order must be one of {orders}, not {value}": "order 必须是 {orders} 之一，而不是 {value}",
+    "utc_offset_minutes must be a whole number from -840 to 840, not {value}": (
+        "utc_offset_minutes 必须是 -840 到 840 之间的整数，而不是 {value}"
+    ),
     "no episode {id} in this space at {time}": "此记忆空间在 {time} 没有记忆 {id}",
     "no episode {id} in this space": "此记忆空间中没有记忆 {id}",
     "no episode {id} in this space, and none in its history": "此记忆空间中没有记忆 {id}，历史中也没有",
@@ -698,7 +715,7 @@ SENTENCES: dict[str, str] = {
     "the line must hold an object, not {value:s}": "该行必须是一个对象，而不是 {value}",
     "type {value} is not text": "type {value} 不是文字",
     "type is missing": "缺少 type",
-    "{name}: {problem:w}": "{name}：{problem}",
+    "{name:n}: {problem:w}": "{name}：{problem}",
     "{n:d} {what:w}": "{n} 条{what}",
     "{action:w} {subject:w} {field:w}": "{action}{subject}的{field}",
     "{action:w} {subject:w} {field:w} {value}": "{action}{subject}的{field}：{value}",
@@ -877,6 +894,15 @@ SENTENCES: dict[str, str] = {
     "What is asked.": "要问的内容。",
     "At most so many, 1 to {limit:d}.": "最多条数，1 到 {limit}。",
     "At most so many, 1 to 50.": "最多条数，1 到 50。",
+    "Weigh a signal otherwise, as dense=0.3; several may be given.": "改变某个信号的权重，如 dense=0.3；可给出多个。",
+    "a weight is NAME=NUMBER with a name of {names}, not {value}": "权重应写成 NAME=NUMBER，名称取自 {names}，而不是 {value}",
+    "Which come first.": "哪些排在前面。",
+    "The episodes, up to {limit:d}.": "记忆的编号，最多 {limit} 个。",
+    "Move them to this state.": "把它们改为这种状态。",
+    "Whether they never fade.": "它们是否永不淡化。",
+    "A tag that they get.": "给它们加上的标签。",
+    "A tag that they lose.": "从它们去掉的标签。",
+    "Minutes east of UTC at which days begin.": "一天从何时开始：UTC 以东的分钟数。",
     "What was asked.": "当时问的内容。",
     "As given to recall.": "与 recall 时相同。",
     "Rows on a page, 1 to {limit:d}.": "每页行数，1 到 {limit}。",
@@ -1011,7 +1037,15 @@ SENTENCES: dict[str, str] = {
     "Block writes to this chat, or to the whole file, until the fence is cleared. Reading goes on.": (
         "阻止写入此会话或整个文件，直到解除写入锁定。读取不受影响。"
     ),
-    "Let writes go on, once you have looked at what the fence was about.": "查明写入锁定的原因之后，允许继续写入。",
+    "Let writes to this chat, or to the whole file, go on, once you have looked at what the fence was about.": (
+        "查明写入锁定的原因之后，允许继续写入此会话或整个文件。"
+    ),
+    "no standing fence {id:d} on this chat or on the whole file": "此会话或整个文件没有编号为 {id} 的写入锁定",
+    "Count episodes by day, status and importance.": "按日期、状态和重要度统计记忆。",
+    "List who spoke, the last one first.": "列出发言者，最近发言的在前。",
+    "Change several episodes in one step that undo takes back: all of them or none.": (
+        "一步更改多条记忆，可用撤销还原：要么全部，要么一个也不。"
+    ),
     "List the settings of the file.": "列出文件的设置。",
     "Change a setting of the file.": "更改文件的一项设置。",
 }

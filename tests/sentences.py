@@ -60,7 +60,7 @@ JOINED = frozenset(
 PROMPTS = {"CALIBRATION", "_SELECT", "_SUMMARISE"}
 _SQL = re.compile(
     r"\b(?:SELECT|INSERT|UPDATE|DELETE|WHERE|FROM|CREATE|DROP|PRAGMA|BEGIN|SAVEPOINT|ROLLBACK|RELEASE|LIMIT|AND|OR|IN|JOIN|VALUES"
-    r"|BETWEEN|IS|AS|NULL)\b|\bpragma_|iif\(|coalesce\(|->>|:\w+ \*|\|\| |^\+e\.|_us AS "
+    r"|BETWEEN|IS|AS|NULL|DESC)\b|\bpragma_|iif\(|coalesce\(|->>|:\w+ \*|\|\| |^\+e\.|_us AS |^e\.\w+, e\."
 )
 _COLUMNS = re.compile(r"\w+(?:, \w+){3,}")
 Node = ast.AST

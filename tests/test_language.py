@@ -153,6 +153,22 @@ def test_places_of_a_sentence_do_not_touch_and_are_of_a_known_kind() -> None:
         assert {place.kind for place in places} <= {"", "d", "n", "w", "s"}, english
 
 
+SAMPLES = {"d": "7", "n": "somewhat", "w": "active", "s": "something else", "": "'any; thing: at all'"}
+
+
+def test_each_sentence_is_found_by_its_own_template() -> None:
+    """Filled with samples, every template gives its own Chinese: none is hidden by another one that fits as well."""
+    with speaking("zh"):
+        for english, chinese in SENTENCES.items():
+            between, places = parsed(english)
+            if not places:
+                assert translated(english) == chinese
+                continue
+            text = "".join(a + b for a, b in zip(between, [*(SAMPLES[place.kind] for place in places), ""], strict=True))
+            filled = {place.name: "有效" if place.kind == "w" else SAMPLES[place.kind] for place in places}
+            assert translated(text) == chinese.format(**filled), english
+
+
 def test_chinese_is_chinese() -> None:
     typed_as_they_are = {"1 to 5.", "{name} = {value}  ({what})", "{old:w} to {new:w}", ": ", ", ", "; "}
     for english, chinese in [*SENTENCES.items(), *WORDS.items()]:
@@ -374,6 +390,14 @@ def answers(chat: ltm.Space) -> dict[str, str]:
     note("settled", words.settled(edited))
     note("several", words.several([chat.archive(second.id), chat.restore(second.id)]))
     note("undone", words.changed(chat.undo(chat.archive(second.id).audit_id)))
+    some = [each.id for each in lin.list(ltm.Filter(speaker_id="u3")).episodes]
+    note("edited, only counted", words.edited(lin.edit_all(some, importance=3, dry_run=True)))
+    note("edited", words.edited(lin.edit_all(some, importance=3)))
+    note("edited nothing", words.edited(lin.edit_all(some, importance=3)))
+    note("timeline", words.timeline(lin.timeline(ltm.Filter(statuses=ltm.STATUSES))))
+    note("no timeline", words.timeline([]))
+    note("speakers", words.speakers(lin.speakers()))
+    note("no speakers", words.speakers([]))
     note("history", words.history(chat.history(second.id)))
     note("deleted, only counted", words.deleted(chat.forget_all(ltm.Filter(statuses=ltm.STATUSES, tags=["travel"]), dry_run=True)))
     note("deleted", words.deleted(chat.forget_all(ltm.Filter(statuses=ltm.STATUSES, tags=["travel"]))))
@@ -518,7 +542,9 @@ def left_over(name: str, text: str) -> list[str]:
     )  # a prompt's blocks, as the model gets them
     text = re.sub(r"^- (\w+) [\w-]+：", "", text, flags=re.MULTILINE)  # the id of a check
     text = re.sub(
-        r" \(tags \S+\)|\(erased\)|\b[0-9a-f]{12,}\b|\bb1:\w+(?::\w+)?|hash:\S+|\w+\.db|\w+:speaker\b|speaker:\d+", "", text
+        r" \((?:importance \d; )?tags \S+\)|\(erased\)|\b[0-9a-f]{12,}\b|\bb1:\w+(?::\w+)?|hash:\S+|\w+\.db|\w+:speaker\b|speaker:\d+",
+        "",
+        text,
     )
     return [word for word in re.findall(r"(?<![\w])[A-Za-z_]{3,}", text) if word not in TYPED]
 
