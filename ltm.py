@@ -1252,7 +1252,7 @@ def _allow_reading(action: int, one: str | None, other: str | None, database: st
     checks = ("integrity_check", "quick_check", "foreign_key_check", "journal_mode", "table_list", "index_list")
     asks = action == apsw.SQLITE_PRAGMA and (one in queries or one in checks) and (one != "journal_mode" or other is None)
     checked = action == apsw.SQLITE_INSERT and one == "episode_fts"  # the index is told to check itself by an insert
-    return apsw.SQLITE_OK if action in reads or asks or checked else apsw.SQLITE_DENY
+    return int(apsw.SQLITE_OK if action in reads or asks or checked else apsw.SQLITE_DENY)
 
 
 def _missing_derived(db: apsw.Connection) -> list[str]:

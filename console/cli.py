@@ -314,7 +314,9 @@ def import_file(target: Target, /, file: str, document: str, **options: Any) -> 
 @click.option("--token-file", type=click.Path(dir_okay=False), help="Also write the link to this file, readable by you alone.")
 @click.option("--actor", default="", metavar="NAME", help="Who acts, for the audit.")
 @click.pass_obj
-def serve(target: Target, port: int, host: str, open_page: bool, read_only: bool, token_file: str | None, **options: Any) -> None:
+def serve(
+    target: Target, /, port: int, host: str, open_page: bool, read_only: bool, token_file: str | None, **options: Any
+) -> None:
     """Show the memory console in a browser, for one file and all of its chats. Ctrl-C stops it.
 
     The link holds a token: whoever has it can do what the page can.

@@ -122,7 +122,7 @@ class Gate:
         given = header.removeprefix("Bearer ").encode()
         with self._lock:
             known = [each.encode() for each in self._sessions]
-        if not header.startswith("Bearer ") or not any([hmac.compare_digest(given, each) for each in known]):
+        if not header.startswith("Bearer ") or not any(hmac.compare_digest(given, each) for each in known):
             self._fail("no session; open the link that `ltm serve` printed")
 
     def _check_failures(self) -> None:
@@ -252,7 +252,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         line = self._line(deadline, HEAD_BYTES)
         if not _REQUEST.fullmatch(line):
             raise Refused(400, "this is no request that is understood here")
-        head, size = [], len(line)
+        head: list[bytes] = []
+        size = len(line)
         while (each := self._line(deadline, HEAD_BYTES - size)) not in (b"\r\n", b"\n"):
             size += len(each)
             if len(head) == HEAD_LINES or not _HEADER.fullmatch(each):

@@ -304,7 +304,7 @@ def test_every_subcommand_is_answered(run: Callable[..., None]) -> None:
         for text, wanted in {
             "!memory": "Isolation: session",
             "!memory  ": "Isolation: session",
-            "!memory help": "!memory [archive",
+            "!memory help": "undo AUDIT-ID",
             "!memory health": "Result: OK",
             "!memory profile": "Session",
             "!memory profile edit set preferences green tea": "green tea",
