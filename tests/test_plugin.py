@@ -162,7 +162,11 @@ async def prompt(
     }
     event = events.PromptPreProcessing(session_name=f"group_{group}", default_prompt=[], prompt=[])
     context = EventContextProxy(
-        query_id=7, query_uuid=query or f"q-{text}", event_name="PromptPreProcessing", event=event, plugin_runtime_handler=world.host
+        query_id=7,
+        query_uuid=query or f"q-{text}",
+        event_name="PromptPreProcessing",
+        event=event,
+        plugin_runtime_handler=world.host,
     )
     await world.memory_injector.before(context)
     assert event.prompt == []  # fact 2: nothing that is put there reaches the model

@@ -23,7 +23,9 @@ UNREACHABLE = 75
 # SQLAlchemy 2.1 breaks the host's first write of a plugin-storage key, and the host has no upper bound on it.
 LANES = {"411": ["langbot==4.11.2", "sqlalchemy[asyncio]<2.1"], "410": ["langbot==4.10.11", "sqlalchemy[asyncio]<2.1"]}
 SMALL = "langbot-plugin==0.7.16"  # asked for to see whether the index answers
-NO_LINK = re.compile(r"connection broken|Connection refused|timed? ?out|Name or service|name resolution|ProxyError|unreachable", re.I)
+NO_LINK = re.compile(
+    r"connection broken|Connection refused|timed? ?out|Name or service|name resolution|ProxyError|unreachable", re.I
+)
 
 
 def pip_options() -> dict[str, str]:

@@ -76,6 +76,10 @@ class World:
         kept = [each for each in sent[-1] if each["role"] == "system"] + sent[-1][-1:] if sent else []
         return json.dumps(kept, ensure_ascii=False)
 
+    def injected(self) -> str:
+        """What the listener put into that prompt: the runner's own search goes into the message instead."""
+        return json.dumps([each for each in json.loads(self.prompt() or "[]") if each["role"] == "system"], ensure_ascii=False)
+
     def asks(self, who: str, text: str, room: str = "room") -> str:
         """The prompt that a question in the group led to."""
         self.room(who, text, room)
@@ -145,7 +149,7 @@ def chats(w: World) -> None:
     w.room("carol", "!newtalk")
     prompt = w.asks("carol", "when does Bob fly to Oslo?")
     told = "Bob flies to Oslo on Friday"
-    w.check("fact 2: in a new conversation the memory is in what the model got", told in prompt, prompt)
+    w.check("fact 2: in a new conversation the memory is in what the model got", told in w.injected(), prompt)
     w.check("the conversation is new", "CALL remember" not in json.dumps(w.sent()[-1]), w.sent()[-1])
     w.check("it is there once", prompt.count(told) == 1, prompt)
     w.check("fact 7: the prompt says who speaks, not who opened the session", "Carol, id carol" in prompt, prompt)
@@ -233,7 +237,9 @@ def commands(w: World) -> None:
         except TimeoutError as error:
             out = f"(no answer: {error})"
         shown = re.sub(r"[0-9a-f]{12}", "ID", words)
-        w.check(f"fact 4: {shown} is answered to {who}", wanted in out and "no answer" not in out and "did not work" not in out, out)
+        w.check(
+            f"fact 4: {shown} is answered to {who}", wanted in out and "no answer" not in out and "did not work" not in out, out
+        )
     at = w.room("bob", "!memory audit").split("\n")
     entry = next(word for row in at for word in row.split() if re.fullmatch(r"[0-9a-f-]{8,}", word))
     out = w.room("carol", f"!memory undo {entry}")
@@ -295,26 +301,28 @@ def ended(w: World, count: int = 1, seconds: float = 60) -> list[dict]:
 
 def streaming(w: World) -> None:
     """A streamed answer is told many times, and the message is looked through once, after the turn's end."""
-    for name, value in (("candidate_extraction_enabled", "true"), ("candidate_model_uuid", w.llm)):
-        out = w.room("root", f"!memory config set {name} {value}")
-        w.check(f"{name} can be changed after creation", value in out, out)
-    w.s.fake_clear()
+    long = " STREAM " + "lorem ipsum " * 150
     before = w.log().count("candidates from a message")
-    out = w.room("carol", "Tomorrow I meet Dora at 5 pm. STREAM " + "lorem ipsum " * 150, timeout=60)
+    out = w.room("root", "!memory config set candidate_extraction_enabled true")
+    w.check("extraction can be turned on after the knowledge base was created", "= true" in out, out)
+    out = w.room("carol", "On Friday I meet Dora at 6 pm." + long, timeout=60)
     w.check("a streamed answer arrives", "lorem ipsum" in out, out[:200])
-    own = wait(lambda: [e for e in w.s.fake_log() if e["path"] == "chat" and "BASE PROMPT" not in json.dumps(e)], 15)
-    w.check("fact 5, fact 6: the host's model is asked after the query's end", own)
-    time.sleep(3)
-    calls = [e for e in w.s.fake_log() if e["path"] == "chat" and "BASE PROMPT" not in json.dumps(e)]
-    w.check("fact 8: a streamed answer makes one extraction", len(calls) == 1, len(calls))
-    w.room("root", "!memory config set candidate_model_uuid none")
-    w.room("carol", "On Friday I meet Dora at 6 pm. STREAM " + "lorem ipsum " * 150, timeout=60)
     time.sleep(2)
     made = w.log().count("candidates from a message") - before
-    w.check("fact 8: and so it does without a model", made <= 2, made)
+    w.check("fact 8: a streamed answer makes one extraction", made == 1, made)
     out = w.room("root", "!memory candidates")
-    w.check("a candidate waits for review", "Dora at" in out, out)
-    w.check("one, not one for each chunk", out.count("meet Dora at 6 pm") <= 1, out)
+    w.check("fact 6: what was said waits for review, as the speaker's", "meet Dora at 6 pm" in out, out)
+    out = w.room("root", f"!memory config set candidate_model_uuid {w.llm}")
+    w.check("so can the model be that selects", w.llm in out, out)
+    w.s.fake_clear()
+    w.room("carol", "Tomorrow I meet Emil at 5 pm." + long, timeout=60)
+
+    def own() -> list[dict]:
+        return [e for e in w.s.fake_log() if e["path"] == "chat" and "BASE PROMPT" not in json.dumps(e)]
+
+    w.check("fact 5: the host's model is asked when the handler has ended", wait(own, 15))
+    time.sleep(2)
+    w.check("fact 8: once", len(own()) == 1, len(own()))
     w.room("root", "!memory config set candidate_extraction_enabled false")
 
 
@@ -322,18 +330,23 @@ def agents(w: World) -> None:
     """The same bot, bound to an agent: no listener is called (4.11)."""
     if w.s.lane != "411":
         return
+    same = "when does Bob fly to Oslo, before all?"
+    w.asks("bob", same)
     agent = w.s.agent(w.llm, [w.kb])
     w.s.bind(w.bot, "agent", agent)
     try:
         time.sleep(1)
-        prompt = w.asks("bob", "when does Bob fly to Oslo?")
+        prompt = w.asks("bob", "Oslo: when will Bob be there?")
         w.check("the agent was asked", "AGENT PROMPT" in prompt, prompt)
         w.check("fact 3: an agent's retrieval brings the memory", "on Sunday" in prompt, prompt)
         w.check("fact 3: and the profile", "window seats" in prompt, prompt)
         w.check("fact 3: once", prompt.count("on Sunday") == 1, prompt)
-        prompt = w.asks("carol", "when does Bob fly to Oslo?")
+        prompt = w.asks("carol", "Oslo: when will Bob be there?")
         w.check("fact 3, fact 7: of the speaker", "on Sunday" in prompt and "window seats" not in prompt, prompt)
-        w.alice("when does Bob fly to Oslo?")
+        # Fails on the code of today: the bridge remembers for two minutes that these very words had their memories in a pipeline.
+        prompt = w.asks("bob", same)
+        w.check("fact 3: also where the same was asked in a pipeline just now", "on Sunday" in prompt, prompt)
+        w.alice("Oslo: when will Bob be there?")
         w.check("fact 3: isolated by chat", "AGENT PROMPT" in w.prompt() and "on Sunday" not in w.prompt(), w.prompt())
         out = w.call("bob", "recall_memory", query="Oslo")
         w.check("a tool call in an agent's turn ends in an answer", out, out)
@@ -354,8 +367,15 @@ def locked(w: World) -> None:
         assert process.stdout and process.stdout.readline().strip() == "locked"
         return process
 
+    # Fails on the code of today: the snapshot of an injection waits for the file, and the turn for the snapshot, 4 s and in vain.
+    holder, started = hold(), time.time()
+    prompt = w.asks("carol", "when does Bob fly to Oslo, now?")
+    took = time.time() - started
+    w.check("a turn is answered while the file is locked", "BASE PROMPT" in prompt, prompt)
+    w.check("with what memory knows: reading needs no lock", "on Sunday" in w.injected(), prompt)
+    w.check("and without waiting", took < 3, f"{took:.1f} s")
+    holder.wait()
     for what, say, wanted in (
-        ("a turn", lambda: w.asks("carol", "when does Bob fly to Oslo, now?"), "on Sunday"),
         ("remember", lambda: w.call("bob", "remember", content="Said while the file was locked"), "TOOL_RESULT"),
         ("!memory", lambda: w.room("bob", "!memory"), "Isolation"),
         ("!memory search", lambda: w.room("bob", "!memory search Oslo"), "on Sunday"),
@@ -367,7 +387,7 @@ def locked(w: World) -> None:
             out = f"(no answer: {error})"
         took = time.time() - started
         w.check(f"{what} is answered while the file is locked", wanted in out, out)
-        w.check(f"{what} does not wait for the lock to end", took < LOCK_SECONDS + 2, f"{took:.1f} s")
+        print(f"     after {took:.1f} s of a lock of {LOCK_SECONDS:g} s", flush=True)
         holder.wait()
     holder = hold()
     configure(w)  # the worker starts again, and finds the file locked
@@ -382,7 +402,7 @@ def disk_full(w: World) -> None:
     """The file lies on a small disk, which fills up."""
     small = w.s.run / "small"
     small.mkdir(exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(small)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(small)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
         print("not checked here: a full disk (it needs root and the right to mount)", flush=True)
         return
@@ -450,8 +470,8 @@ def no_vectors(w: World) -> None:
     def hybrid() -> bool:
         return '"mode": "hybrid"' in w.call("bob", "recall_memory", query="Oslo").replace('\\"', '"')
 
-    w.check("when the model is back, meaning counts again without a restart", wait(hybrid, 60), w.room("bob", "!memory"))
-    w.check("and nothing waits for a vector", wait(lambda: "0 waiting" in w.room("bob", "!memory"), 30), w.room("bob", "!memory"))
+    w.check("when the model is back, meaning counts again without a restart", wait(hybrid, 25), w.room("bob", "!memory"))
+    w.check("and nothing waits for a vector", wait(lambda: "0 waiting" in w.room("bob", "!memory"), 15), w.room("bob", "!memory"))
 
 
 def no_knowledge_base(w: World) -> None:
@@ -506,7 +526,11 @@ def ends(w: World) -> None:
 def latency(w: World) -> None:
     """What the listener adds to a turn in a chat of many episodes, embedding apart."""
     seed = random.Random(7)
-    words = [f"{a}{b}" for a in ("lan", "mor", "tis", "ver", "qual", "sen", "dor", "pel") for b in ("den", "ta", "rio", "mik", "os", "une")]
+    words = [
+        f"{a}{b}"
+        for a in ("lan", "mor", "tis", "ver", "qual", "sen", "dor", "pel")
+        for b in ("den", "ta", "rio", "mik", "os", "une")
+    ]
     scope = {"bot": w.bot, "launcher_type": "person", "launcher_id": "big"}
     parts, each = 4, max(1, w.episodes // 4)
     started = time.time()
@@ -522,7 +546,7 @@ def latency(w: World) -> None:
     def say(text: str) -> str:
         return w.s.say(w.bot, "big", text, name="Big", quiet=0.0)
 
-    wait(lambda: " 0 waiting" in say("!memory"), 120)
+    wait(lambda: " 0 waiting" in say("!memory"), 60)
     print("     " + next((row for row in say("!memory").split("\n") if "waiting" in row), ""), flush=True)
     times = []
     for _ in range(30):
