@@ -63,12 +63,13 @@ def keep_options(venv: Path, options: dict[str, str]) -> None:
         made.write(file)
 
 
-def reachable() -> str:
+def unreachable() -> str:
     """'' when the index answers; else what pip said of it."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--retries", "1", "--timeout", "20"]
         done = subprocess.run([*command, "-d", folder, SMALL], capture_output=True, text=True)
-    return done.stderr if done.returncode and NO_LINK.search(done.stderr) else ""
+    lines = [line for line in done.stderr.splitlines() if NO_LINK.search(line)] if done.returncode else []
+    return lines[-1].strip() if lines else ""
 
 
 def run(command: list[str], env: dict[str, str] | None = None) -> bool:
@@ -88,12 +89,19 @@ def find_uv() -> str:
     return str(uv) if uv.exists() else ""
 
 
+def is_whole(lane: str) -> bool:
+    """Whether a lane's environment was made to its end, of what it is to be made of."""
+    venv = ROOT / f".venv-{lane}"
+    mark = venv / "whole"
+    return mark.exists() and mark.read_text() == str(LANES[lane]) and run([str(venv / "bin" / "python"), "-c", "pass"])
+
+
 def make(lane: str, options: dict[str, str]) -> bool:
     """A lane's environment; True when it is whole."""
+    if is_whole(lane):
+        return True
     venv, started = ROOT / f".venv-{lane}", time.time()
     python, whole = venv / "bin" / "python", venv / "whole"
-    if whole.exists() and whole.read_text() == str(LANES[lane]) and run([str(python), "-c", "pass"]):
-        return True
     if not run([sys.executable, "-m", "venv", "--clear", str(venv)]):
         return False
     keep_options(venv, options)
@@ -109,14 +117,13 @@ def make(lane: str, options: dict[str, str]) -> bool:
 
 
 def main() -> None:
-    options = pip_options()
+    options, told = pip_options(), ""
     for lane in sys.argv[1:] or list(LANES):
-        if make(lane, options):
-            continue
-        if why := reachable():
-            print(f"skipped: the package index cannot be reached ({why.strip().splitlines()[-1]})", flush=True)
+        if not is_whole(lane) and (told := told or unreachable()):
+            print(f"skipped: the package index cannot be reached: {told}", flush=True)
             sys.exit(UNREACHABLE)
-        sys.exit(f"lane {lane} could not be installed")
+        if not make(lane, options):
+            sys.exit(f"lane {lane} could not be installed")
 
 
 if __name__ == "__main__":
