@@ -45,6 +45,7 @@ class Host(Handler):
         self.embeddings = 0
         self.fail: set[str] = set()
         self.asked: list[str] = []
+        self.knowledge_bases = [KB]
 
     async def call_action(self, action: Any, data: dict[str, Any], timeout: float = 15.0) -> dict[str, Any]:
         """One answer for each action."""
@@ -59,6 +60,8 @@ class Host(Handler):
         if name == "set_query_var":
             self.set[data["key"]] = data["value"]
             return {}
+        if name == "list_knowledge_bases":
+            return {"knowledge_bases": [{"uuid": each, "name": each} for each in self.knowledge_bases]}
         if name == "invoke_embedding":
             self.embeddings += 1
             return {"vectors": ltm.HashEmbedder(64).embed_passages(data["texts"])}
@@ -412,6 +415,51 @@ def test_a_document_belongs_to_the_chat_that_it_names(run: Callable[..., None]) 
     run(scenario)
 
 
+# Fails on the code of today: the host's configuration in the file is read, changed and written in three steps, and what another
+# handler wrote between them is lost; of a document, with it, where it is to be deleted.
+@pytest.mark.xfail(reason="host_config is read, changed and written in steps")
+def test_documents_that_are_taken_in_at_once_can_all_be_deleted(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        async def ingest(n: int) -> Any:
+            scope = {"bot": "b1", "launcher_type": "group", "launcher_id": "g1"}
+            text = json.dumps({"scope": scope, "episodes": [{"content": f"club number {n} meets at nine"}]})
+            file = SimpleNamespace(metadata=SimpleNamespace(document_id=f"d{n}"), storage_path="p")
+            context = SimpleNamespace(file_object=file, parsed_content=SimpleNamespace(text=text))
+            return await world.long_term_memory.ingest(context)
+
+        done = await asyncio.gather(*map(ingest, range(6)))
+        assert {each.status.value for each in done} == {"completed"}
+        assert all([await world.long_term_memory.delete_document(KB, f"d{n}") for n in range(6)])
+        assert world.bridge.memory.space(ltm.Scope("b1", "group", "g1")).list().total == 0
+
+    run(scenario)
+
+
+@pytest.mark.xfail(reason="host_config is read, changed and written in steps")
+def test_options_that_are_set_at_once_are_all_set(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        wanted = {"auto_recall_top_k": 5, "candidate_max_per_turn": 4, "injection_budget": 5000}
+        await asyncio.gather(*(world.bridge.configure(name, str(value)) for name, value in wanted.items()))
+        assert {name: world.bridge.options[name] for name in wanted} == wanted
+
+    run(scenario)
+
+
+# Fails on the code of today: the file keeps the knowledge base of the installation it comes from, and that counts as there.
+@pytest.mark.xfail(reason="a knowledge base that is gone counts as there")
+def test_a_file_of_another_installation_gets_a_knowledge_base(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        world.host.knowledge_bases = ["kb-of-before"]
+        await world.long_term_memory.on_knowledge_base_create("kb-of-before", {"auto_recall_top_k": 7})
+        world.host.knowledge_bases = [KB]  # the plugin was installed anew, with database_path at the old file
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        assert len(await prompt(world, "carol", "Oslo?")) == 0
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        assert len(await prompt(world, "carol", "Oslo?")) == 1
+
+    run(scenario)
+
+
 def test_memory_that_cannot_be_opened_says_so_and_ends_no_turn(run: Callable[..., None], tmp_path: Path) -> None:
     (tmp_path / "broken.db").write_bytes(b"not a database at all, but long enough to be read as one" * 40)
 
@@ -626,7 +674,13 @@ def test_fact_9_the_host_s_vector_store_and_storage_hold_nothing_of_ours(run: Ca
         await command(world, "bob", "!memory search Oslo")
         await world.long_term_memory.on_knowledge_base_delete(KB)
         await asyncio.gather(*world.bridge._tasks)
-        assert set(world.host.asked) <= {"get_bot_uuid", "get_query_vars", "set_query_var", "invoke_embedding"}
+        assert set(world.host.asked) <= {
+            "get_bot_uuid",
+            "get_query_vars",
+            "set_query_var",
+            "invoke_embedding",
+            "list_knowledge_bases",
+        }
 
     run(scenario)
 

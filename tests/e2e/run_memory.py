@@ -22,6 +22,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stack import ApiError, Stack
@@ -389,6 +390,14 @@ def locked(w: World) -> None:
         w.check(f"{what} is answered while the file is locked", wanted in out, out)
         print(f"     after {took:.1f} s of a lock of {LOCK_SECONDS:g} s", flush=True)
         holder.wait()
+    w.s._callbacks()
+    holder, started = hold(), time.time()
+    with ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(lambda n: w.room("bob", f"hello {n} of many", room=f"many{n}"), range(8)))
+    took = time.time() - started
+    w.check("eight chats at once are answered while the file is locked", all("ECHO" in each for each in said), said)
+    print(f"     after {took:.1f} s", flush=True)
+    holder.wait()
     holder = hold()
     configure(w)  # the worker starts again, and finds the file locked
     out = w.alice("hello, are you there?")
