@@ -127,6 +127,7 @@ CONTENT_CHARS = 20_000
 TAGS, TAG_CHARS = 32, 64
 NAME_CHARS, REF_CHARS, VALUE_CHARS = 256, 512, 2_000
 RECALL_LIMIT = 500  # hits
+BULK_IDS = 1_000  # episodes that one call may name
 RECALL_SECONDS = 5.0  # before a recall gives up most of its terms
 EMBED_BATCH = 32  # texts an embedder is given at once; also the most that a crash can ask to embed again
 INDEX_BATCH = 500  # episodes indexed in one transaction
@@ -156,7 +157,6 @@ UPDATE_TAGS = frozenset(
         "偏好变化",
     }
 )
-MAX_TRAITS, MAX_PREFERENCES = 20, 10  # shown; the rest is kept and counted in Profile.hidden
 HINT_DAYS = 30
 INJECTION_CHARS = (400, 100_000)  # least and most budget of what is put into a prompt
 
@@ -768,15 +768,38 @@ class SpaceInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeakerInfo:
+    """Somebody who spoke: `names` are all that they have gone by; counts are of this scope."""
+
+    id: str
+    name: str
+    names: tuple[str, ...]
+    episodes: int
+    facts: int
+    first_at: str
+    last_at: str
+
+
+class Day(NamedTuple):
+    """How many episodes of one status and importance a day has. `day`: '2026-11-30'."""
+
+    day: str
+    status: str
+    importance: int
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class FenceInfo:
-    """A block on writes that stands. `key`: of the space, for display; '' is the whole file. `operation`: what it is about;
-    'manual' was set by a person."""
+    """A block on writes that stands. `scope` and `key`, for display: of the chat; None and '' are the whole file. `operation`:
+    what it is about; 'manual' was set by a person."""
 
     id: int
     key: str
     reason: str
     operation: str
     since: str
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -842,6 +865,7 @@ class _File:
     def _reset(self) -> None:
         self._pid = os.getpid()
         self._queue_lock, self._writer_lock = threading.Lock(), threading.Lock()
+        self._watch_lock, self._watch = threading.Lock(), None  # type: threading.Lock, apsw.Connection | None
         self._local = threading.local()
         self._all: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # a reader goes with its thread
         self._writer: apsw.Connection | None = None
@@ -911,6 +935,14 @@ class _File:
                 finally:
                     if db.in_transaction:
                         db.execute("ROLLBACK")
+
+    def changes(self) -> int:
+        """SQLite's count of foreign commits, on a connection that never writes: so that all are."""
+        self._check_process()
+        with self._watch_lock, _translated():
+            if self._watch is None:
+                self._watch = self.connect(writable=False)
+            return int(self._watch.execute("PRAGMA data_version").get)
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in a transaction that is on disk when this returns; its error undoes its own part alone."""
@@ -1560,10 +1592,11 @@ class _Change:
         were deleted on purpose, beside the target; other summaries that went are `removed`. Empty values are left out, and an
         episode's text is not repeated. Returns what `Changed` says of it.
         """
-        speaker, at = self._space.speaker, self.now_us
-        entry = {"space": self.session, "at_us": at, "operation": operation or self._operation, "via": self._space.via}
+        space, at = self._space, self.now_us
+        actor = space.actor or (space.speaker.id if space.speaker else "")
+        entry = {"space": self.session, "at_us": at, "operation": operation or self._operation, "via": space.via}
         entry |= {"target_type": target_type, "target_id": target_id}
-        detail = {"summary": summary[:240], "actor_id": speaker.id if speaker else "", "query_id": self._space.query_id, **metadata}
+        detail = {"summary": summary[:240], "actor_id": actor, "query_id": space.query_id, **metadata}
         detail |= {"made": _spans(made) if made else "", "removed": self._removed({target_id, *direct})}
         key, id = _append_audit(self.db, entry, detail)
         self.db.execute("UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL", (key, at))
@@ -1672,6 +1705,8 @@ SETTINGS = {
     "proposal_expiry_hours": Setting(72, 1, 8760, "hours after which a drafted summary expires"),
     "injection_budget": Setting(6000, INJECTION_CHARS[0], INJECTION_CHARS[1], "characters put into a prompt"),
     "utc_offset_minutes": Setting(0, -840, 840, "minutes east of UTC in which prompts show dates; 480 in China"),
+    "max_profile_traits": Setting(20, 1, 200, "traits of a profile that are shown; the rest is kept"),
+    "max_profile_preferences": Setting(10, 1, 200, "preferences of a profile that are shown; the rest is kept"),
     "audit_keep_days": Setting(0, 0, 36500, "days after which audit entries are closed and dropped; 0: never"),
 }
 
@@ -1811,14 +1846,18 @@ class Memory:
             self._past[1].close()
         self._file.close()
 
-    def space(self, scope: Scope, *, speaker: Speaker | None = None, via: str = "api", query_id: str = "") -> Space:
-        """Open a complete scope. Nothing is written until the first memory is. `via` (api, cli, tool, command, console) and
-        `query_id`, the host's reference to the message, are kept in the audit of what is done through it."""
+    def space(
+        self, scope: Scope, *, speaker: Speaker | None = None, via: str = "api", query_id: str = "", actor: str = ""
+    ) -> Space:
+        """Open a complete scope. Nothing is written until the first memory is. `via` (api, cli, tool, command, console),
+        `query_id`, the host's reference to the message, and `actor`, the id of who acts if it is not the speaker, are kept in
+        the audit of what is done through it."""
         if not isinstance(scope, Scope):
             raise InvalidInput(f"a space needs a Scope, not {_short(scope)}")
         if speaker is not None and not isinstance(speaker, Speaker):
             raise InvalidInput(f"speaker must be a Speaker, not {_short(speaker)}")
-        return Space(self, scope, speaker, _identity(via, "via"), _identity(query_id, "query_id", empty=True))
+        by = _identity(actor, "actor", empty=True)
+        return Space(self, scope, speaker, _identity(via, "via"), _identity(query_id, "query_id", empty=True), by)
 
     def spaces(self) -> list[SpaceInfo]:
         """Every space that holds anything, with counts; by bot, kind and launcher. For operators."""
@@ -1845,7 +1884,14 @@ class Memory:
                 " (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)"
             ).fetchone()
             generations = [{"fingerprint": g.fingerprint, "dim": g.dim, "state": g.state} for g in self._generations(db)]
-        return {"episodes": statuses, **dict(zip(names, counts, strict=True)), "embedders": generations}
+        log = 0
+        with contextlib.suppress(OSError):
+            log = os.path.getsize(f"{self.path}-wal")
+        return {"episodes": statuses, **dict(zip(names, counts, strict=True)), "wal_bytes": log, "embedders": generations}
+
+    def changes(self) -> int:
+        """A number that is another one after anybody, in this process or another, committed to the file; for followers."""
+        return self._file.changes()
 
     # -- writing
 
@@ -1957,7 +2003,9 @@ class Memory:
         with self._file.read() as db:
             rows = db.execute(sql).fetchall()
         keys = ("" if r[1] is None else _bot_key(r[3]) if r[2] == "bot" else _session_key(*r[3:6]) for r in rows)
-        return [FenceInfo(r[0], key, r[6], r[7], to_iso(r[8])) for r, key in zip(rows, keys, strict=True)]
+        scopes = (Scope(*r[3:6]) if r[2] == "session" else None for r in rows)
+        found = zip(rows, keys, scopes, strict=True)
+        return [FenceInfo(r[0], key, r[6], r[7], to_iso(r[8]), scope) for r, key, scope in found]
 
     def fence(self, reason: str, space: Space | None = None) -> FenceInfo:
         """Block writes to a space, or to the whole file, until `clear_fence`. Reading goes on; setting one is audited."""
@@ -2782,14 +2830,34 @@ _TIMES = ("event_at", "valid_from", "valid_until")
 _CONTEXT = ("id", "timestamp", "sender_id", "sender_name", "importance", "tags", "source")
 
 
+class _Rehearsed(Exception):
+    """Ends a transaction that was only tried; what it would have come to."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        super().__init__()
+        self.counts = counts
+
+
+# Where a page of a listing goes on, and its order; `key` makes either total.
+_ORDERS = {
+    "newest": ("(e.created_us, e.key) < (:us, :key)", "e.created_us DESC, e.key DESC"),
+    "oldest": ("(e.created_us, e.key) > (:us, :key)", "e.created_us, e.key"),
+    "important": (
+        "(e.importance, e.created_us, e.key) < (:importance, :us, :key)",
+        "e.importance DESC, e.created_us DESC, e.key DESC",
+    ),
+}
+ORDERS = tuple(_ORDERS)
+
+
 class Space:
     """A scope opened in a file: the verbs on its episodes, and its desks.
 
     Reading a scope that holds nothing answers with nothing and writes nothing. Cheap to make: one per message.
     """
 
-    def __init__(self, memory: Memory, scope: Scope, speaker: Speaker | None, via: str, query_id: str) -> None:
-        self._memory, self.scope, self.speaker, self.via, self.query_id = memory, scope, speaker, via, query_id
+    def __init__(self, memory: Memory, scope: Scope, speaker: Speaker | None, via: str, query_id: str, actor: str) -> None:
+        self._memory, self.scope, self.speaker, self.via, self.query_id, self.actor = memory, scope, speaker, via, query_id, actor
         self.profiles, self.audit, self.candidates = Profiles(self), Audit(self), Candidates(self)
         self.consolidation, self.transfer = Consolidation(self), Transfer(self)
 
@@ -2800,7 +2868,10 @@ class Space:
 
     def for_speaker(self, speaker: Speaker | None) -> Space:
         """The same scope with another speaker."""
-        return self._memory.space(self.scope, speaker=speaker, via=self.via, query_id=self.query_id)
+        return self._in(self._memory, speaker)
+
+    def _in(self, memory: Memory, speaker: Speaker | None) -> Space:
+        return memory.space(self.scope, speaker=speaker, via=self.via, query_id=self.query_id, actor=self.actor)
 
     # -- identity
 
@@ -3034,18 +3105,24 @@ class Space:
 
         def work(change: _Change) -> dict[str, Any]:
             key, old, _, _ = self._stored(change, id)
-            if old == status:
+            if not self._move(change.db, key, id, old, status):
                 return {"id": id, "outcome": "unchanged"}
-            if status == "active":
-                self._refuse_two_active(change.db, key, id)
-            sql = (
-                "UPDATE episode SET status = :status, version = version + 1,"
-                " superseded_by = iif(:status = 'active', NULL, superseded_by) WHERE key = :key"
-            )
-            change.db.execute(sql, {"status": status, "key": key})
             return change.record("episode", id, f"{old} to {status}", before=old)
 
         return self._changed(operations[status], work, operation_key, [_id_text(id)])
+
+    def _move(self, db: apsw.Connection, key: int, id: str, old: str, status: str) -> bool:
+        """Give an episode a status; whether it had another one."""
+        if old == status:
+            return False
+        if status == "active":
+            self._refuse_two_active(db, key, id)
+        sql = (
+            "UPDATE episode SET status = :status, version = version + 1,"
+            " superseded_by = iif(:status = 'active', NULL, superseded_by) WHERE key = :key"
+        )
+        db.execute(sql, {"status": status, "key": key})
+        return True
 
     @staticmethod
     def _refuse_two_active(db: apsw.Connection, key: int, id: str) -> None:
@@ -3193,7 +3270,7 @@ class Space:
         )
         for path in also:
             with open(path, clock=self._memory._clock) as copy:
-                again = copy.space(self.scope, speaker=self.speaker, via=self.via)._erase(sender, False, ())
+                again = self._in(copy, self.speaker)._erase(sender, False, ())
                 notes.append(f"{path}: {sum(again.counts.values())} rows erased")
         texts, marks = words
         kept = self._also_said(texts)
@@ -3271,6 +3348,60 @@ class Space:
 
         return self._changed("edit", work, operation_key, request)
 
+    def edit_all(
+        self,
+        ids: Sequence[str],
+        *,
+        importance: int | None = None,
+        status: str | None = None,
+        pinned: bool | None = None,
+        add_tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        dry_run: bool = False,
+        operation_key: str | None = None,
+    ) -> Changed:
+        """Change what is given of several episodes (1 to 1,000), in one transaction that `undo` can take back: all or none.
+
+        `status` as in `set_status`. `counts`: changed and unchanged; with `dry_run` that is all that happens. Raises what `edit`
+        and `set_status` raise, for the first episode that it is true of.
+        """
+        chosen = list(dict.fromkeys(_texts(ids, "ids")))
+        if not 1 <= len(chosen) <= BULK_IDS:
+            raise InvalidInput(f"give 1 to {BULK_IDS:,} ids, not {len(chosen):,}")
+        if status not in (None, "active", "archived", "deleted"):
+            raise InvalidInput(f"status must be active, archived or deleted, not {_short(status)}; superseding names a successor")
+        added, dropped = _texts(add_tags, "add_tags"), {_fold_tag(tag) for tag in _texts(remove_tags, "remove_tags")}
+        given = {name: value for name, value in (("importance", importance), ("pinned", pinned)) if value is not None}
+        if not given and status is None and not added and not dropped:
+            raise InvalidInput("say what to change: importance, status, pinned or tags")
+
+        def change_one(change: _Change, id: str) -> bool:
+            key, old, _, _ = self._stored(change, id)
+            found = self._load(change.db, key)
+            kept = {_fold_tag(tag): tag for tag in found.tags}
+            tags = {fold: tag for fold, tag in kept.items() if fold not in dropped} | {
+                fold: tag for tag in added if (fold := _fold_tag(tag)) not in kept
+            }
+            edited = self._apply(change.db, key, self._edited(found, given | {"tags": list(tags.values())}))
+            return bool(status is not None and self._move(change.db, key, id, old, status)) or bool(edited)
+
+        def work(change: _Change) -> dict[str, Any]:
+            changed = [id for id in chosen if change_one(change, id)]
+            counts = {"changed": len(changed), "unchanged": len(chosen) - len(changed)}
+            if dry_run:
+                raise _Rehearsed(counts)
+            if not changed:
+                return {"id": "", "outcome": "unchanged", "counts": counts}
+            what = given | {"status": status, "add_tags": added, "remove_tags": sorted(dropped)}
+            what = {name: value for name, value in what.items() if value not in (None, [])}
+            return {**change.record("episode", "", f"{len(changed)} episodes edited", ids=changed, **what), "counts": counts}
+
+        try:
+            request = [chosen, given, status, added, sorted(dropped)]
+            return self._changed("edit_bulk", work, None if dry_run else operation_key, request)
+        except _Rehearsed as rehearsed:
+            return Changed("", "unchanged", counts=rehearsed.counts)
+
     def _is_repeated(self, operation_key: str | None) -> bool:
         """Whether an operation key was used before: then nothing of the call is looked at but whether it is the same one."""
         if operation_key is None:
@@ -3327,28 +3458,80 @@ class Space:
             row = db.execute(sql, (id, self._home(db))).fetchone()
         return _load_episode(row) if row else None
 
-    def list(self, where: Filter | None = None, *, limit: int = 20, cursor: str = "", as_of: str | datetime | None = None) -> Page:
-        """Episodes, newest first, `limit` (1 to 500) a page. Paging by key: no page skips or repeats a row because
-        others are written meanwhile, and page 5,000 costs what page 1 does. `as_of`: what was stored at that moment."""
+    def list(
+        self,
+        where: Filter | None = None,
+        *,
+        limit: int = 20,
+        cursor: str = "",
+        order: str = "newest",
+        as_of: str | datetime | None = None,
+    ) -> Page:
+        """Episodes, `limit` (1 to 500) a page, newest first, oldest first, or most important first and of those the newest.
+
+        Paging by key: no page skips or repeats a row because others are written meanwhile, and by age page 5,000 costs what
+        page 1 does; by importance each page sorts the space. `as_of`: what was stored at that moment.
+        """
+        if order not in _ORDERS:
+            raise InvalidInput(f"order must be one of {', '.join(ORDERS)}, not {_short(order)}")
         if as_of is not None:
-            return self._past(as_of).list(where, limit=limit, cursor=cursor)
-        start = _parse_cursor(cursor)
+            return self._past(as_of).list(where, limit=limit, cursor=cursor, order=order)
+        start = _parse_cursor(cursor, order)
+        after, sorting = _ORDERS[order]
         limit = _clamp(limit, RECALL_LIMIT, "limit")
         where, _ = _chosen(where, None, self._memory.weights)
         with self._memory._file.read() as db:
             home = self._home(db)
             chosen = _where(db, home, where, self._memory._clock(), drop_ended=False)
             values = {**chosen.values, "space": home, "limit": limit + 1, "us": start[0], "key": home << SPACE_BITS | start[1]}
+            values |= {"importance": start[2]} if order == "important" else {}
             rows = db.execute(
                 f"{_EPISODE} FROM episode e LEFT JOIN speaker p ON p.id = e.speaker WHERE e.space = :space AND {chosen.sql}"
-                " AND (e.created_us, e.key) < (:us, :key) ORDER BY e.created_us DESC, e.key DESC LIMIT :limit",
+                f" AND {after} ORDER BY {sorting} LIMIT :limit",
                 values,
             ).fetchall()
             total = self._count(db, home, chosen)
         more = len(rows) > limit
         rows = rows[:limit]
         end = f"{rows[-1][8]}.{rows[-1][17] & 0xFFFFFFFF}" if more else ""
-        return Page(tuple(_load_episode(row) for row in rows), total, end)
+        episodes = tuple(_load_episode(row) for row in rows)
+        return Page(episodes, total, f"{end}.{episodes[-1].importance}" if end and order == "important" else end)
+
+    def speakers(self) -> Sequence[SpeakerInfo]:
+        """Everybody who spoke in this scope or is known in its profiles; who spoke last comes first."""
+        sql = """
+            SELECT p.id, p.sender_id, p.name, p.first_us, p.last_us,
+              (SELECT count(*) FROM profile_fact f WHERE f.space = :session AND f.speaker = p.id AND f.status = 'current'),
+              (SELECT json_group_array(n.name) FROM speaker_name n WHERE n.speaker = p.id)
+            FROM speaker p WHERE p.space IN (:home, :session) ORDER BY p.last_us DESC, p.id DESC"""
+        counts = "SELECT speaker, count(*) FROM episode WHERE space = ? AND speaker IS NOT NULL GROUP BY speaker"
+        with self._memory._file.read() as db:
+            home, session = self._home(db), self._find_space(db, "session")
+            said = dict(db.execute(counts, (home,)).fetchall())
+            rows = db.execute(sql, {"home": home, "session": session}).fetchall()
+        found: dict[str, SpeakerInfo] = {}
+        for key, id, name, first, last, facts, names in rows:
+            old = found.get(id, SpeakerInfo(id, name, (), 0, 0, to_iso(first), to_iso(last)))
+            all_names = tuple(dict.fromkeys((*old.names, *json.loads(names))))
+            total = old.episodes + said.get(key, 0)
+            found[id] = replace(
+                old, names=all_names, episodes=total, facts=old.facts + facts, first_at=min(old.first_at, to_iso(first))
+            )
+        return tuple(found.values())
+
+    def timeline(self, where: Filter | None = None, *, utc_offset_minutes: int = 0) -> Sequence[Day]:
+        """Counts of episodes by day of `created_at`, status and importance, oldest day first; days begin at midnight of the
+        offset. Days without any are left out."""
+        offset = _offset(utc_offset_minutes)
+        where, _ = _chosen(where, None, self._memory.weights)
+        with self._memory._file.read() as db:
+            home = self._home(db)
+            chosen = _where(db, home, where, self._memory._clock(), drop_ended=False)
+            sql = f"""
+                SELECT date(e.created_us / 1000000.0 + :offset, 'unixepoch') AS day, e.status, e.importance, count(*)
+                FROM episode e WHERE e.space = :space AND {chosen.sql} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+            rows = db.execute(sql, {**chosen.values, "space": home, "offset": offset * 60}).fetchall()
+        return tuple(Day(*row) for row in rows)
 
     @staticmethod
     def _count(db: apsw.Connection, home: int, chosen: _Where) -> int:
@@ -3415,7 +3598,7 @@ class Space:
     def _past(self, as_of: str | datetime) -> Space:
         """This scope as it was stored at a moment, in memory, for reading. Kept until the next one is asked for."""
         moment = to_us(as_of, "as_of", zone_required=False)
-        return self._memory._snapshot(self, moment).space(self.scope, speaker=self.speaker, via=self.via, query_id=self.query_id)
+        return self._in(self._memory._snapshot(self, moment), self.speaker)
 
     # -- injection
 
@@ -3428,13 +3611,15 @@ class Space:
         where: Filter | None = None,
         weights: Weights | None = None,
         vector: Sequence[float] | bytes | None = None,
+        keep: bool = True,
     ) -> Injection:
         """Make the two blocks that a prompt gets: profiles, and the memories that bear on a message, best first.
 
         `budget`: characters of both together (400 to 100,000; default: setting injection_budget). Too much text is cut fairly and
         that is said, in the block and in `notes`. Each block stands between marks with a random number, and what is in it can
         neither close them nor begin a line. A snapshot is kept, the last 50 of each chat; where it cannot be (read-only, fenced,
-        busy) the blocks come all the same. Raises what `recall` raises.
+        busy) the blocks come all the same. With `keep=False` it is left to `keep_injection`, so that a prompt waits for no writer.
+        Raises what `recall` raises.
         """
         size = self._memory.settings()["injection_budget"] if budget is None else budget
         if isinstance(size, bool) or not isinstance(size, int) or not INJECTION_CHARS[0] <= size <= INJECTION_CHARS[1]:
@@ -3445,7 +3630,12 @@ class Space:
         if self.speaker is not None:
             profiles["speaker"] = self.profiles.get("speaker")
         found = self.recall(query, limit=limit, where=where, weights=weights, vector=vector)
-        made = self._inject(query, size, profiles, found)
+        made = replace(self._inject(query, size, profiles, found), _source=(query, profiles, erasures))
+        return self.keep_injection(made) if keep else made
+
+    def keep_injection(self, made: Injection) -> Injection:
+        """Store the snapshot of an injection that was made without; its id or why there is none is in what is returned."""
+        query, profiles, erasures = made._source
         snapshot, problem = self._keep_injection(query, made, profiles, erasures)
         return replace(made, snapshot_id=snapshot, notes=made.notes + ((problem,) if problem else ()))
 
@@ -3631,13 +3821,19 @@ def _clamp(value: int, most: int, what: str) -> int:
     return max(1, min(value, most))
 
 
-def _parse_cursor(cursor: str) -> tuple[int, int]:
+def _parse_cursor(cursor: str, order: str) -> tuple[int, int, int]:
     if cursor == "":
-        return 1 << 62, 0xFFFFFFFF
-    match = re.fullmatch(r"(-?\d{1,18})\.(\d{1,10})", cursor) if isinstance(cursor, str) else None
-    if not match:
+        return (-(1 << 62), 0, 0) if order == "oldest" else (1 << 62, 0xFFFFFFFF, 6)
+    match = re.fullmatch(r"(-?\d{1,18})\.(\d{1,10})(?:\.([1-5]))?", cursor) if isinstance(cursor, str) else None
+    if not match or bool(match[3]) != (order == "important"):
         raise InvalidInput(f"{_short(cursor)} is not a cursor of an earlier page")
-    return int(match[1]), int(match[2]) & 0xFFFFFFFF
+    return int(match[1]), int(match[2]) & 0xFFFFFFFF, int(match[3] or 0)
+
+
+def _offset(minutes: object) -> int:
+    if isinstance(minutes, bool) or not isinstance(minutes, int) or not -840 <= minutes <= 840:
+        raise InvalidInput(f"utc_offset_minutes must be a whole number from -840 to 840, not {_short(minutes)}")
+    return minutes
 
 
 def _copy_past(db: apsw.Connection, target: apsw.Connection, spaces: Sequence[int], moment: int) -> None:
@@ -4586,14 +4782,15 @@ def _load_profile(db: apsw.Connection, session: int, speaker: int | None, now_us
     for name, slot, value, _ in rows:
         (values if slot else free)[name].append(value)
     lists = {name: list(dict.fromkeys(values[name] + free[name][::-1])) for name in PROFILE_FIELDS}
-    most = {"traits": MAX_TRAITS, "preferences": MAX_PREFERENCES}
+    settings = Memory._settings(db)
+    most = {name: int(settings[f"max_profile_{name}"]) for name in ("traits", "preferences")}
     hidden = {name: len(lists[name]) - count for name, count in most.items() if len(lists[name]) > count}
     updated = "SELECT max(max(created_us, coalesce(ended_us, 0))) FROM profile_fact WHERE space = ? AND coalesce(speaker, 0) = ?"
     last = db.execute(updated, (session, speaker or 0)).get
     return Profile(
         name="".join(lists["name"]),
-        traits=tuple(lists["traits"][:MAX_TRAITS]),
-        preferences=tuple(lists["preferences"][:MAX_PREFERENCES]),
+        traits=tuple(lists["traits"][: most["traits"]]),
+        preferences=tuple(lists["preferences"][: most["preferences"]]),
         notes="; ".join(lists["notes"]),
         updated_at=to_iso(last) if last is not None else "",
         hidden=hidden,
@@ -6284,6 +6481,7 @@ class Injection:
     hits: tuple[Hit, ...]
     reason: str
     notes: tuple[str, ...]
+    _source: tuple[str, Mapping[str, Profile], int] = field(default=("", {}, 0), repr=False, compare=False)
 
     @property
     def text(self) -> str:

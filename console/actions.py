@@ -121,6 +121,8 @@ def to_data(value: Any, scope: ltm.Scope | None = None) -> Any:
         return words.recall_json(value)
     if isinstance(value, ltm.Hit):
         return words.hit_json(value)
+    if hasattr(value, "_asdict"):
+        return to_data(value._asdict(), scope)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {each.name: to_data(getattr(value, each.name), scope) for each in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -184,14 +186,33 @@ class Content(_Input):
 
 
 @dataclass(kw_only=True)
-class Question(Filters):
+class Weighed(Filters):
+    weights: list[str] = opt([], "Weigh a signal otherwise, as dense=0.3; several may be given.", name="weight", metavar="NAME=N")
+
+    def weighed(self, usual: ltm.Weights) -> ltm.Weights:
+        """The weights that a file has, with what is given in their place."""
+        known = {each.name for each in dataclasses.fields(ltm.Weights)}
+        given: dict[str, float] = {}
+        for each in self.weights:
+            name, _, value = each.partition("=")
+            try:
+                given[name] = float(value)
+            except ValueError:
+                given[name] = -1
+            if name not in known or given[name] < 0:
+                raise ltm.InvalidInput(f"a weight is NAME=NUMBER with a name of {', '.join(sorted(known))}, not {each[:80]!r}")
+        return dataclasses.replace(usual, **given)
+
+
+@dataclass(kw_only=True)
+class Question(Weighed):
     query: str = arg("What is asked.")
     limit: int = opt(5, f"At most so many, 1 to {ltm.RECALL_LIMIT}.")
     as_of: str | None = opt(None, AS_OF, metavar="TIME")
 
 
 @dataclass(kw_only=True)
-class WhyNot(Filters):
+class WhyNot(Weighed):
     id: str = arg("The episode.")
     query: str = arg("What was asked.")
     limit: int = opt(5, "As given to recall.")
@@ -201,6 +222,7 @@ class WhyNot(Filters):
 class Listing(Filters):
     limit: int = opt(20, f"Rows on a page, 1 to {ltm.RECALL_LIMIT}.")
     cursor: str = opt("", "Go on where a page ended.")
+    order: str = opt("newest", "Which come first.", choices=ltm.ORDERS)
     as_of: str | None = opt(None, AS_OF, metavar="TIME")
 
 
@@ -221,6 +243,22 @@ class Edit(One):
     valid_until: str | None = opt(None, "Until when it holds, exclusive; with zone; '' clears it.", metavar="TIME")
     pinned: bool | None = opt(None, "Whether it never fades.")
     version: int | None = opt(None, "Refuse if it is at another version by now.")
+
+
+@dataclass(kw_only=True)
+class EditAll(_Input):
+    ids: list[str] = opt([], f"The episodes, up to {ltm.BULK_IDS:,}.", rest=True)
+    importance: int | None = opt(None, "1 to 5.")
+    status: str | None = opt(None, "Move them to this state.", choices=("active", "archived", "deleted"))
+    pinned: bool | None = opt(None, "Whether they never fade.")
+    add_tags: list[str] = opt([], "A tag that they get.", name="add-tag", metavar="TAG")
+    remove_tags: list[str] = opt([], "A tag that they lose.", name="remove-tag", metavar="TAG")
+    dry_run: bool = opt(False, "Only count.")
+
+
+@dataclass(kw_only=True)
+class Days(Filters):
+    utc_offset_minutes: int = opt(0, "Minutes east of UTC at which days begin.")
 
 
 @dataclass(kw_only=True)
@@ -401,13 +439,15 @@ def remember(space: ltm.Space, given: Content) -> ltm.Remembered:
 @action("recall", words.recall)
 def recall(space: ltm.Space, given: Question) -> ltm.Recall:
     """Find what is relevant to a question."""
-    return space.recall(given.query, limit=given.limit, where=given.where(), as_of=given.as_of)
+    weights = given.weighed(space.memory.weights)
+    return space.recall(given.query, limit=given.limit, where=given.where(), weights=weights, as_of=given.as_of)
 
 
 @action("why-not", words.verdict)
 def why_not(space: ltm.Space, given: WhyNot) -> ltm.Verdict:
     """Say why an episode is not in the answer to a question."""
-    return space.why_not(given.id, given.query, limit=given.limit, where=given.where())
+    weights = given.weighed(space.memory.weights)
+    return space.why_not(given.id, given.query, limit=given.limit, where=given.where(), weights=weights)
 
 
 @action("show", words.episode)
@@ -419,7 +459,19 @@ def show(space: ltm.Space, given: Show) -> ltm.Episode:
 @action("list", words.page)
 def list_(space: ltm.Space, given: Listing) -> ltm.Page:
     """List episodes, newest first."""
-    return space.list(given.where(), limit=given.limit, cursor=given.cursor, as_of=given.as_of)
+    return space.list(given.where(), limit=given.limit, cursor=given.cursor, order=given.order, as_of=given.as_of)
+
+
+@action("timeline", words.timeline)
+def timeline(space: ltm.Space, given: Days) -> Sequence[ltm.Day]:
+    """Count episodes by day, status and importance."""
+    return space.timeline(given.where(ltm.STATUSES), utc_offset_minutes=given.utc_offset_minutes)
+
+
+@action("speakers", words.speakers)
+def speakers(space: ltm.Space, given: Nothing) -> Sequence[ltm.SpeakerInfo]:
+    """List who spoke, the last one first."""
+    return space.speakers()
 
 
 @action("edit", words.changed, writes=True)
@@ -427,6 +479,12 @@ def edit(space: ltm.Space, given: Edit) -> ltm.Changed:
     """Change what is given of an episode; the rest stays."""
     values = dataclasses.asdict(given)
     return space.edit(values.pop("id"), **values)
+
+
+@action("edit-all", words.edited, who="admin", writes=True)
+def edit_all(space: ltm.Space, given: EditAll) -> ltm.Changed:
+    """Change several episodes in one step that undo takes back: all of them or none."""
+    return space.edit_all(**dataclasses.asdict(given))
 
 
 @action("archive", words.changed, writes=True)
@@ -611,6 +669,7 @@ def consolidate_reject(space: ltm.Space, given: ProposalId) -> ltm.Changed:
 @action("consolidate lineage", words.lineage)
 def consolidate_lineage(space: ltm.Space, given: One) -> dict[str, Any]:
     """Name what a summary was drawn from, and what was drawn from an episode."""
+    space.get(given.id)  # of what is not here there is nothing to name
     sources, summaries = space.consolidation.lineage(given.id)
     return {"id": given.id, "sources": list(sources), "summaries": list(summaries)}
 
@@ -702,7 +761,12 @@ def fence_set(space: ltm.Space, given: FenceReason) -> ltm.FenceInfo:
 
 @action("fence clear", words.fence_cleared, who="admin", writes=True)
 def fence_clear(space: ltm.Space, given: FenceId) -> ltm.FenceInfo:
-    """Let writes go on, once you have looked at what the fence was about."""
+    """Let writes to this chat, or to the whole file, go on, once you have looked at what the fence was about."""
+    if not any(
+        each.id == given.id and each.scope in (None, dataclasses.replace(space.scope, isolation="session"))
+        for each in space.memory.fences()
+    ):
+        raise ltm.NotFound(f"no standing fence {given.id} on this chat or on the whole file")
     return space.memory.clear_fence(given.id, via=space.via)
 
 

@@ -107,6 +107,27 @@ def changed(done: ltm.Changed) -> str:
     return "\n".join(lines + undo_hint(done.audit_id))
 
 
+def edited(done: ltm.Changed) -> str:
+    """How many were, or would be, changed."""
+    counts = ", ".join(f"{n} {what}" for what, n in done.counts.items() if n)
+    verb = "would edit" if done.counts.get("changed") and not done.audit_id else "edited"
+    return "\n".join([f"{verb}: {counts}", *undo_hint(done.audit_id)])
+
+
+def timeline(days: Sequence[ltm.Day]) -> str:
+    """Counts by day, status and importance."""
+    return "\n".join(f"{d.day}  {d.episodes:,} {d.status}, importance {d.importance}" for d in days) or "(nothing)"
+
+
+def speakers(found: Sequence[ltm.SpeakerInfo]) -> str:
+    """Who spoke, with counts."""
+    rows = [
+        f"{printable(s.id)}  {printable(s.name) or '-'}  {s.episodes:,} episodes, {s.facts} facts, last {s.last_at[:10]}"
+        for s in found
+    ]
+    return "\n".join(rows) or "(nobody)"
+
+
 def settled(done: ltm.Changed) -> str:
     """What became of a change that cannot be taken back."""
     return changed(dataclasses.replace(done, audit_id=""))

@@ -244,28 +244,37 @@ def test_an_action_given_nonsense_answers_with_an_error_of_ours(space: ltm.Space
 
 
 def test_every_action_answers_not_found_for_what_another_space_holds(memory: ltm.Memory, space: ltm.Space) -> None:
-    """Whatever ids an action takes: those of another chat are nobody's here."""
+    """Whatever ids an action takes: those of another chat are nobody's here. A new action that takes ids is covered at once."""
     memory.configure("consolidation_enabled", True)
+    space.remember("mine")
     theirs = memory.space(ELSEWHERE, speaker=BOB)
     first, second = theirs.remember("their first"), theirs.remember("their second")
     candidate = theirs.candidates.extract("I prefer tea.", force=True).candidates[0].id
-    values = {"id": first.id, "by": second.id, "audit_id": first.audit_id, "ids": [candidate], "proposal_id": "0" * 12}
+    values = {"id": first.id, "by": second.id, "audit_id": first.audit_id, "ids": [first.id], "proposal_id": "0" * 12}
+    more = {
+        "edit": {"content": "mine now"},
+        "edit-all": {"importance": 5},
+        "candidate accept": {"ids": [candidate]},
+        "candidate reject": {"ids": [candidate]},
+        "consolidate draft": {"model": "http:http://127.0.0.1:9#none"},
+        "fence clear": {"id": memory.fence("theirs", theirs).id},
+        "why-not": {"query": "their first"},
+    }
     before = (theirs.list(ltm.Filter(statuses=ltm.STATUSES)), theirs.audit.list(), theirs.candidates.list())
     tried = 0
     for name, action in ACTIONS.items():
         fields = action.input.__dataclass_fields__
-        given = {key: value for key, value in values.items() if key in fields}
-        if (
-            not given
-            or action.on is not ltm.Space
-            or name in ("fence clear", "why-not", "consolidate lineage", "consolidate draft")
-        ):
+        given = {key: value for key, value in values.items() if key in fields} | more.get(name, {})
+        if not given or action.on is not ltm.Space:
             continue
-        given |= {"content": "mine now"} if name == "edit" else {}
         tried += 1
+        if name == "why-not":
+            assert perform(name, space, given)["code"] == "not_found"
+            continue
         with pytest.raises(ltm.NotFound):
             perform(name, space, given)
-    assert tried > 10
+    assert tried > 15
+    assert len(memory.fences()) == 1
     assert (theirs.list(ltm.Filter(statuses=ltm.STATUSES)), theirs.audit.list(), theirs.candidates.list()) == before
 
 

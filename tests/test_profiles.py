@@ -79,7 +79,7 @@ def test_notes_belong_to_the_session_add_up_and_are_not_cut(space: ltm.Space) ->
 def test_what_is_not_shown_is_counted(space: ltm.Space) -> None:
     for n in range(25):
         found = space.profiles.update("traits", "add", f"trait {n}").profile
-    assert len(found.traits) == ltm.MAX_TRAITS
+    assert len(found.traits) == ltm.SETTINGS["max_profile_traits"].default
     assert found.hidden["traits"] == 5
     assert "5 more traits not shown" in found.text()
     assert len(space.profiles.history("speaker", "traits")) == 25
