@@ -56,3 +56,8 @@ export function openSpace(space) {
   app.speakers = [];
   emit("space");
 }
+
+/** Let go of whoever listens to an event: the panels that did are gone. */
+export function quiet(event) {
+  listeners[event]?.clear();
+}
