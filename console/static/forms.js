@@ -37,7 +37,7 @@ export function control(field) {
   const hintId = `${id}-hint`;
   const common = { id, name, required: field.required && type !== "boolean", "aria-describedby": help ? hintId : undefined };
   const wrap = (input, ...more) =>
-    h("div", { class: `field ${type === "boolean" ? "check" : ""}` }, h("label", { for: id }, words), input, more, help && h("p", { class: "hint", id: hintId }, help));
+    h("div", { class: field.wide ? "field wide" : "field" }, h("label", { for: id }, words), input, more, help && h("p", { class: "hint", id: hintId }, help));
 
   if (choices.length && several) {
     const boxes = choices.map((each) => h("input", { type: "checkbox", value: each, name, checked: field.default?.includes(each) }));
@@ -52,7 +52,7 @@ export function control(field) {
   }
   if (choices.length) {
     const blank = !field.required && !choices.includes(field.default);
-    const input = h("select", common, blank && h("option", { value: "" }, field.any ?? t("notGiven")), choices.map((each) => h("option", { value: each }, choiceWords(name, each))));
+    const input = h("select", { ...common, required: false }, blank && h("option", { value: "" }, field.any ?? t("notGiven")), choices.map((each) => h("option", { value: each }, choiceWords(name, each))));
     input.value = field.default ?? (blank ? "" : choices[0]);
     return { name, node: wrap(input), input, get: () => input.value || undefined, set: (value) => (input.value = value ?? "") };
   }
@@ -91,7 +91,7 @@ export function form(fields, { submit, onSubmit, write = false, kind = "primary"
   const controls = fields.filter(Boolean).map((each) => (each.node ? each : control(each)));
   const trouble = h("div", { class: "form-error" });
   const send = button(submit, null, { type: "submit", kind, write });
-  const node = h("form", { class: row ? "form row" : "form", novalidate: false }, h("div", { class: "fields" }, controls.map((each) => each.node)), trouble, h("div", { class: "actions" }, send, extra));
+  const node = h("form", { class: row ? "form inline" : "form" }, h("div", { class: "fields" }, controls.map((each) => each.node)), trouble, h("div", { class: "actions" }, send, extra));
   const values = () => Object.fromEntries(controls.map((each) => [each.name, each.get()]).filter(([, value]) => value !== undefined));
   node.addEventListener("submit", async (event) => {
     event.preventDefault();

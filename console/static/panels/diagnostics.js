@@ -27,7 +27,7 @@ function size() {
 
 function checks() {
   const shown = h("div", { role: "status" });
-  const repair = control({ ...(fieldsOf("doctor", ["repair"])[0] ?? { name: "repair", type: "boolean" }) });
+  const repair = control({ ...(fieldsOf("doctor", ["repair"])[0] ?? { name: "repair", type: "boolean" }), help: "" });
   const look = async (action, input) => {
     patch(shown, loading());
     try {
@@ -42,7 +42,7 @@ function checks() {
     if (fix && !(await confirmed(t("doctor"), t("repairSure"), t("doctor"), { danger: false }))) return;
     await look("doctor", { repair: fix });
   };
-  return { node: section(t("checks"), h("p", { class: "hint" }, t("checksHint")), h("div", { class: "actions" }, button(t("health"), () => look("health", {}), { kind: "primary" }), button(t("doctor"), doctor)), app.start.read_only ? null : repair.node, shown) };
+  return { node: section(t("checks"), h("p", { class: "hint" }, t("checksHint")), h("div", { class: "actions" }, button(t("health"), () => look("health", {}), { kind: "primary" }), button(t("doctor"), doctor), app.start.read_only ? null : repair.node), shown) };
 }
 
 function fences() {

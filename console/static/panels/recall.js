@@ -12,7 +12,7 @@ export function recallPanel() {
   let asked = null;
   const who = speakerControl("speaker", t("askedBy"), t("nobody"));
   const filters = filterFields("recall");
-  const [query, limit, asOf] = ["query", "limit", "as_of"].map((name) => control({ ...fieldsOf("recall", [name])[0], ...(name === "limit" && { least: 1, most: 500 }), help: name === "as_of" ? fieldsOf("recall", [name])[0]?.help : "" }));
+  const [query, limit, asOf] = ["query", "limit", "as_of"].map((name) => control({ ...fieldsOf("recall", [name])[0], ...(name === "limit" && { least: 1, most: 500 }), wide: name === "query", help: "" }));
 
   // ------------------------------------------------------------------------------------------- weights
   const weights = Object.entries(app.start.weights ?? {}).map(([name, usual]) => weight(name, usual));

@@ -37,7 +37,7 @@ function candidates() {
     const pending = each.status === "pending";
     const box = h("input", { type: "checkbox", checked: selected.has(id), data: { key: `candidate ${id}` }, "aria-label": t("selectThis", { text: textOf(each).slice(0, 60) }) });
     box.addEventListener("change", () => (box.checked ? selected.add(id) : selected.delete(id), counted()));
-    return h("li", { class: "row" }, pending && h("label", { class: "pick" }, box), h("div", { class: "row-main" }, pair(each)), pending && h("div", { class: "actions" }, button(t("accept"), () => decide("accept", [id]), { write: true, kind: "primary", key: `accept ${id}` }), button(t("reject"), () => decide("reject", [id]), { write: true, key: `reject ${id}` })));
+    return h("li", { class: "row" }, pending && h("label", { class: "pick" }, box), h("div", { class: "row-main" }, pair(each)), pending && h("div", { class: "actions" }, button(t("accept"), () => decide("accept", [id]), { write: true, key: `accept ${id}` }), button(t("reject"), () => decide("reject", [id]), { write: true, key: `reject ${id}` })));
   });
 
   /** What would be kept, beside where it comes from. */

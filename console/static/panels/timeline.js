@@ -71,7 +71,7 @@ function barsOf(days, by, per) {
 /** The drawing. One bar takes the focus at a time; arrows move it, Enter opens. */
 function chart(bars, parts, go) {
   const most = Math.max(...bars.map((each) => each.total));
-  const wide = Math.max(8, Math.min(48, Math.floor(960 / bars.length)));
+  const wide = Math.max(8, Math.min(48, Math.floor(1060 / bars.length)));
   const left = 8 + 8 * number(most).length;
   const width = left + wide * bars.length + 8;
   const y = (n) => HEIGHT - (n / most) * (HEIGHT - 16);

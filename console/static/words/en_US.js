@@ -353,7 +353,7 @@ export default {
   "weekOf": "Week of {day}",
   "stacked_by.status": "State",
   "stacked_by.importance": "Importance",
-  "bar_is.auto": "What fits",
+  "bar_is.auto": "Automatic",
   "bar_is.day": "Day",
   "bar_is.week": "Week",
   "bar_is.month": "Month",
