@@ -108,7 +108,6 @@ export function detail() {
       h("p", { class: "meta" }, h("strong", null, t("versionN", { n: String(each.episode.version) })), badge("status", each.episode.status), h("span", null, when(each.since), " – ", each.until ? when(each.until) : t("now")), began && h("span", { class: "quiet" }, t("begunBy", { operation: label("operation", began) }))),
       each.episode.content !== (earlier?.episode.content ?? "") && h("p", null, said(each.episode.content, 300)),
       each.changed.length > 0 && h("p", { class: "hint" }, t("thenChanged", { fields: each.changed.map((name) => label("field", name)).join(t("listComma")) })),
-      each.audit_id && earlier === undefined && each.until === "" ? null : null,
       old && button(t("editFromThis"), () => edit(episode, history, lineage, each.episode), { kind: "link", write: true }),
     );
   }
@@ -152,7 +151,7 @@ export function detail() {
     let version_ = episode.version;
     let base = episode;
     const banner = h("div", { role: "status" });
-    const controls = fieldsOf("edit", EDITED).map((field) => control({ ...field, default: base[field.name] ?? field.default, required: false, ...(field.name === "importance" && { least: 1, most: 5 }), ...(field.choices.length && { required: true }) }));
+    const controls = fieldsOf("edit", EDITED).map((field) => control({ ...field, default: base[field.name] ?? field.default, required: false, help: "", ...(field.name === "importance" && { least: 1, most: 5 }), ...(field.choices.length && { required: true }) }));
     const read_ = (each) => each.get() ?? (each.name === "tags" ? [] : "");
     const differs = (each) => JSON.stringify(read_(each)) !== JSON.stringify(base[each.name] ?? "");
     for (const each of controls) if (from !== episode) each.set(from[each.name]);
@@ -175,6 +174,9 @@ export function detail() {
           shown = null;
           told(t("saved"), changed.audit_id ? [changed.audit_id] : [], {}, changed.notes);
           emit("wrote");
+          await read();
+          node.scrollTop = 0;
+          title.focus();
         } catch (error) {
           if (error.kind === "Conflict") editing.changedElsewhere(await act("show", { id: episode.id }));
           throw error;

@@ -33,11 +33,11 @@ export function filterFields(action) {
   return fieldsOf(action, wanted).map((field) => {
     if (field.name === "speaker_id") return speakerControl();
     if (field.name === "importance_min") {
-      const made = control({ ...field, type: "text", choices: ["1", "2", "3", "4", "5"], default: "1", required: true });
+      const made = control({ ...field, help: "", type: "text", choices: ["1", "2", "3", "4", "5"], default: "1", required: true });
       const get = made.get;
       return { ...made, get: () => (get() === "1" ? undefined : Number(get())) };
     }
-    return control({ ...field, help: field.name === "include_ended" || field.name === "at" ? field.help : "" });
+    return control({ ...field, help: "" });
   });
 }
 
@@ -64,7 +64,7 @@ export function episodesPanel() {
   let order = "newest";
 
   const filter = form(filterFields("list"), { submit: t("filter"), onSubmit: (values) => begin("list", values) });
-  const asOf = control(fieldsOf("list", ["as_of"])[0] ?? { name: "as_of" });
+  const asOf = control({ name: "as_of" });
   filter.node.querySelector(".fields").append(asOf.node);
   filter.node.querySelector(".actions").append(button(t("clearFilter"), () => (filter.set({ importance_min: "1", speaker_id: "" }), asOf.set(""), (query.value = ""), begin("list", {}))));
   const filterBox = h("details", { class: "card filters" }, h("summary", null, t("filters"), " ", h("span", { class: "hint", id: "filter-said" })), filter.node);
@@ -206,8 +206,8 @@ function batchForm(ids, close) {
   const unchanged = t("leaveAsIs");
   const fields = fieldsOf("edit-all", ["importance", "status", "pinned", "add_tags", "remove_tags"]).map((field) => {
     if (field.name === "importance") return numbered(control({ ...field, type: "text", choices: ["1", "2", "3", "4", "5"], any: unchanged, help: "" }), Number);
-    if (field.name === "pinned") return numbered(control({ ...field, type: "text", choices: ["true", "false"], any: unchanged }), (value) => value === "true");
-    return control({ ...field, any: unchanged });
+    if (field.name === "pinned") return numbered(control({ ...field, type: "text", choices: ["true", "false"], any: unchanged, help: "" }), (value) => value === "true");
+    return control({ ...field, any: unchanged, help: "" });
   });
   const seen = h("div", { role: "status" });
   let checked = "";

@@ -204,7 +204,7 @@ export default {
   "summarisedIn": "Summarised in",
   "history": "History",
   "versionN": "Version {n}",
-  "begunBy": "by {operation}",
+  "begunBy": "{operation}",
   "thenChanged": "Then changed: {fields}",
   "editFromThis": "Edit from this version",
   "leaveEdit": "Leave what you typed?",
@@ -705,5 +705,7 @@ export default {
   "remedy.Unavailable": "Wait a little and try again.",
   "remedy.Unreachable": "See whether \"ltm serve\" still runs.",
   "remedy.Unauthorized": "Open the link that \"ltm serve\" printed.",
-  "remedy.Internal": "Try again; if it stays, look at what the server printed."
+  "remedy.Internal": "Try again; if it stays, look at what the server printed.",
+  "pinned.true": "Yes",
+  "pinned.false": "No"
 };

@@ -204,7 +204,7 @@ export default {
   "summarisedIn": "归纳为",
   "history": "历史",
   "versionN": "版本 {n}",
-  "begunBy": "操作：{operation}",
+  "begunBy": "{operation}",
   "thenChanged": "之后更改：{fields}",
   "editFromThis": "以此版本编辑",
   "leaveEdit": "放弃已输入的内容？",
@@ -705,5 +705,7 @@ export default {
   "remedy.Unavailable": "请稍等片刻后重试。",
   "remedy.Unreachable": "请确认 “ltm serve” 是否仍在运行。",
   "remedy.Unauthorized": "请打开 “ltm serve” 输出的链接。",
-  "remedy.Internal": "请重试；若仍出现，请查看服务器输出。"
+  "remedy.Internal": "请重试；若仍出现，请查看服务器输出。",
+  "pinned.true": "是",
+  "pinned.false": "否"
 };
