@@ -39,8 +39,8 @@ const PANELS = {
 
 const root = document.getElementById("app");
 const main = h("main", { id: "main", tabindex: "-1" });
-const banners = h("div", { class: "banners" });
-const spaceBar = h("div", { class: "space-bar" });
+const banners = h("section", { class: "banners" });
+const spaceBar = h("section", { class: "space-bar" });
 const nav = h("nav", { class: "nav" });
 let made = {}; // panels that were opened, by name: what is typed in them stays while another is looked at
 let current = "spaces";
@@ -90,6 +90,8 @@ function paintFrame() {
     shade.textContent = look.theme() === "dark" ? t("lightTheme") : t("darkTheme");
   });
   nav.setAttribute("aria-label", t("panels"));
+  spaceBar.setAttribute("aria-label", t("openSpace"));
+  banners.setAttribute("aria-label", t("notices"));
   const top = h("header", { class: "top" }, h("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, t("skip")), h("p", { class: "brand" }, t("title"), " ", h("span", { class: "quiet" }, app.start ? said(app.start.file ?? "", 60) : "")), h("div", { class: "actions" }, button(t("refresh"), refresh), tongue, shade));
   side ??= detail();
   patch(root, top, nav, h("div", { class: "body" }, spaceBar, banners, h("div", { class: "work" }, main, side.node)));

@@ -28,5 +28,5 @@ export function injectionPanel() {
   };
   const list = region(() => act("injections", { limit: TURNS }), show);
   only.input.addEventListener("change", () => (list.forget(), list.read(true)));
-  return { node: h("div", { class: "panel" }, heading(t("nav.injection"), t("injectionHint", { n: TURNS })), section("", h("div", { class: "toolbar" }, only.node), list.node)), refresh: (quiet) => list.read(quiet) };
+  return { node: h("div", { class: "panel" }, heading(t("nav.injection"), t("injectionHint", { n: TURNS })), section(t("turns"), h("div", { class: "toolbar" }, only.node), list.node)), refresh: (quiet) => list.read(quiet) };
 }

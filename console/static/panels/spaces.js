@@ -33,7 +33,7 @@ export function spacesPanel() {
           h("p", { class: "meta" }, h("span", { class: "badge" }, info.kind === "session" ? label("launcher", info.launcher_type) : label("space", info.kind)), h("span", null, t("botNamed"), " ", info.bot ? said(info.bot, 80) : t("noBot"))),
         ),
         h("p", { class: "counts" }, [["countEpisodes", info.episodes], ["countActive", info.active], ["countFacts", info.facts], ["countSpeakers", info.speakers], info.pending ? ["countPending", info.pending] : null].filter(Boolean).map(([key, n]) => h("span", null, t(key, { n })))),
-        button(info.open ? t("isOpen") : t("open"), () => (openSpace(scopeOf(info, all)), app.go("episodes")), { key: `open ${info.key}`, name: `${t("open")}: ${info.key.slice(0, 200)}` }),
+        button(info.open ? t("isOpen") : t("open"), () => (openSpace(scopeOf(info, all)), app.go("episodes")), { key: `open ${info.key}`, name: `${info.open ? t("isOpen") : t("open")}: ${info.key.slice(0, 200)}` }),
       ),
   );
 

@@ -707,5 +707,7 @@ export default {
   "remedy.Unauthorized": "Open the link that \"ltm serve\" printed.",
   "remedy.Internal": "Try again; if it stays, look at what the server printed.",
   "pinned.true": "Yes",
-  "pinned.false": "No"
+  "pinned.false": "No",
+  "notices": "Notices",
+  "turns": "Turns"
 };

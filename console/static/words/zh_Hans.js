@@ -707,5 +707,7 @@ export default {
   "remedy.Unauthorized": "请打开 “ltm serve” 输出的链接。",
   "remedy.Internal": "请重试；若仍出现，请查看服务器输出。",
   "pinned.true": "是",
-  "pinned.false": "否"
+  "pinned.false": "否",
+  "notices": "通知",
+  "turns": "轮次"
 };
