@@ -1800,7 +1800,8 @@ class Memory:
         ids: Callable[[], str],
     ) -> None:
         self._file, self.embedder, self.weights, self._clock, self._ids = file, embedder, weights, clock, ids
-        self._calibration: ltm_models.Calibration | None = None
+        # `embedder` may be set to another one at any time: what is under way goes on with the one it began with.
+        self._calibration: tuple[Embedder, ltm_models.Calibration] | None = None
         self.__locks = _Locks()
         self._past: tuple[Any, Memory] | None = None
         self._indexed = False
@@ -1904,7 +1905,7 @@ class Memory:
         """
         if self.embedder is not None:
             with contextlib.suppress(EmbedderError):  # asked now or not at all: vectors stay pending then
-                self._ensure_generation()
+                self._ensure_generation(self.embedder)
         indexed = self._indexed
         try:
             with self._file.batch():
@@ -2207,47 +2208,46 @@ class Memory:
     def _generations(db: apsw.Connection) -> list[_Generation]:
         return [_Generation(*row) for row in db.execute(_GENERATIONS)]
 
-    def _calibrated(self) -> ltm_models.Calibration:
+    def _calibrated(self, embedder: Embedder | None) -> ltm_models.Calibration:
         """What the embedder makes of the fixed texts; asked once. Raises EmbedderError."""
-        if self.embedder is None:
+        if embedder is None:
             raise EmbedderError("no embedder is configured")
         with self._locks.calibrating:
-            if self._calibration is None:
+            if self._calibration is None or self._calibration[0] is not embedder:
                 if self._file.batching is not None:
                     raise EmbedderError("no embedder is asked inside a batch")
-                self._calibration = ltm_models.calibrate(self.embedder)
-            return self._calibration
+                self._calibration = (embedder, ltm_models.calibrate(embedder))
+            return self._calibration[1]
 
-    def _own_generation(self) -> _Generation | None:
-        """The generation that our embedder may be compared with. Raises EmbedderError when it cannot be asked.
+    def _own_generation(self, embedder: Embedder | None) -> _Generation | None:
+        """The generation that an embedder may be compared with. Raises EmbedderError when it cannot be asked.
 
         Same name and size is not enough: the vector of a fixed text must agree, or it is another model.
         """
-        if self.embedder is None:
+        if embedder is None:
             return None
         with self._file.read() as db:
-            named = [g for g in self._generations(db) if (g.fingerprint, g.dim) == (self.embedder.fingerprint, self.embedder.dim)]
+            named = [g for g in self._generations(db) if (g.fingerprint, g.dim) == (embedder.fingerprint, embedder.dim)]
         if not named:
             return None
-        probe = self._calibrated().probe
+        probe = self._calibrated(embedder).probe
         return next((g for g in named if ltm_models.is_same_model(g.probe, probe)), None)
 
-    def _ensure_generation(self) -> _Generation:
-        """Our generation; begun if there is none. Raises EmbedderError."""
-        found = self._own_generation()
+    def _ensure_generation(self, embedder: Embedder | None) -> _Generation:
+        """The generation of an embedder; begun if there is none. Raises EmbedderError."""
+        found = self._own_generation(embedder)
         if found:
             return found
-        calibration = self._calibrated()
-        self._write(lambda db: self._begin_generation(db, calibration))
-        found = self._own_generation()
+        calibration = self._calibrated(embedder)
+        self._write(lambda db: self._begin_generation(db, embedder, calibration))  # type: ignore[arg-type]
+        found = self._own_generation(embedder)
         if found is None:
             raise EmbedderError("another process began a third embedder meanwhile; use one embedder for one file")
         return found
 
-    def _begin_generation(self, db: apsw.Connection, calibration: ltm_models.Calibration) -> int:
+    def _begin_generation(self, db: apsw.Connection, embedder: Embedder, calibration: ltm_models.Calibration) -> int:
         """The first generation serves at once; a later one is built beside the one that serves."""
-        assert self.embedder is not None
-        key = (self.embedder.fingerprint, self.embedder.dim)
+        key = (embedder.fingerprint, embedder.dim)
         standing = {g.state: g for g in self._generations(db)}
         if any((g.fingerprint, g.dim) == key and ltm_models.is_same_model(g.probe, calibration.probe) for g in standing.values()):
             return 0
@@ -2282,7 +2282,9 @@ class Memory:
         """
         self._file.refuse_in_batch("embedding")
         self._ensure_index(writing=True)  # also queues what a dropped table had held
-        generation = self._ensure_generation()
+        embedder = self.embedder
+        generation = self._ensure_generation(embedder)
+        assert embedder is not None
         self._write(self._queue_missing)
         with self._file.read() as db:
             newest = min(self._generations(db), key=lambda g: g.state)  # 'building' before 'current'
@@ -2295,7 +2297,7 @@ class Memory:
         done, failed, error, cursor = 0, 0, "", NO_TIME
         while rows := self._pending_batch(cursor):
             cursor = rows[-1][0]
-            vectors, errors, down = self._embed_rows(rows)
+            vectors, errors, down = self._embed_rows(embedder, rows)
             done += self._write(lambda db, v=vectors, e=errors: self._store_vectors(db, generation, v, e))  # type: ignore[misc]
             failed, error = failed + len(errors), next(iter(errors.values()), error)
             if progress:
@@ -2339,11 +2341,13 @@ class Memory:
             rows: list[tuple[int, str, bytes]] = db.execute(sql, (cursor, EMBED_BATCH)).fetchall()
         return rows
 
-    def _embed_rows(self, rows: list[tuple[int, str, bytes]]) -> tuple[dict[tuple[int, bytes], bytes], dict[int, str], bool]:
+    @staticmethod
+    def _embed_rows(
+        embedder: Embedder, rows: list[tuple[int, str, bytes]]
+    ) -> tuple[dict[tuple[int, bytes], bytes], dict[int, str], bool]:
         """Vectors by (key, hash), errors by key, and whether the model seems down. A batch that fails is tried singly."""
-        assert self.embedder is not None
         try:
-            packed = ltm_models.embed_checked(self.embedder, [text for _, text, _ in rows])
+            packed = ltm_models.embed_checked(embedder, [text for _, text, _ in rows])
             return {(key, digest): vector for (key, _, digest), vector in zip(rows, packed, strict=True)}, {}, False
         except EmbedderError as error:
             if len(rows) == 1:
@@ -2352,7 +2356,7 @@ class Memory:
         errors: dict[int, str] = {}
         for key, text, digest in rows:
             try:
-                vectors[key, digest] = ltm_models.embed_checked(self.embedder, [text])[0]
+                vectors[key, digest] = ltm_models.embed_checked(embedder, [text])[0]
             except EmbedderError as error:
                 errors[key] = str(error)
                 if len(errors) > 1 and not vectors:
@@ -2395,44 +2399,47 @@ class Memory:
 
     def _passage_vector(self, text: str, given: Sequence[float] | bytes | None) -> tuple[bytes | None, _Generation | None, str]:
         """Vector of a new memory, its generation, and why there is none. A given one is checked and not forgiven."""
+        embedder = self.embedder
         if given is not None:
-            vector = self._given(given)
-        elif self.embedder is None or self._file.batching is not None:
+            vector = self._given(given, embedder)
+        elif embedder is None or self._file.batching is not None:
             return None, None, ""
         try:
-            generation = self._ensure_generation()
+            generation = self._ensure_generation(embedder)
             if given is None:
-                vector = ltm_models.embed_checked(self.embedder, [text])[0]  # type: ignore[arg-type]
+                vector = ltm_models.embed_checked(embedder, [text])[0]  # type: ignore[arg-type]
         except EmbedderError as error:
             return None, None, f"not embedded yet: {error}"
         return vector, generation, ""
 
     def _query_vector(self, query: str, given: Sequence[float] | bytes | None) -> tuple[bytes | None, _Generation | None, str]:
+        embedder = self.embedder
         if given is not None:
-            vector = self._given(given)
-        elif self.embedder is None:
+            vector = self._given(given, embedder)
+        elif embedder is None:
             return None, None, "no embedder is configured"
         elif self._file.batching is not None:
             return None, None, "no embedder is asked inside a batch"
         if not self._file.distance:
             return None, None, "no vector extension could be loaded"
         try:
-            generation = self._own_generation()
+            generation = self._own_generation(embedder)
             if generation is None:
                 return None, None, "no memory was embedded by this embedder yet"
             if generation.state != "current":
                 return None, None, "the vectors of this embedder are still being built"
             if given is None:
-                vector = ltm_models.embed_checked(self.embedder, [query], query=True)[0]  # type: ignore[arg-type]
+                vector = ltm_models.embed_checked(embedder, [query], query=True)[0]  # type: ignore[arg-type]
         except EmbedderError as error:
             return None, None, str(error)
         return ltm_models.centre(vector, generation.mean), generation, ""
 
-    def _given(self, vector: Sequence[float] | bytes) -> bytes:
-        if self.embedder is None:
+    @staticmethod
+    def _given(vector: Sequence[float] | bytes, embedder: Embedder | None) -> bytes:
+        if embedder is None:
             raise InvalidInput("a vector was given, but the memory was opened without the embedder it comes from")
         try:
-            return ltm_models.pack(ltm_models.unpack(vector) if isinstance(vector, bytes) else vector, self.embedder.dim)
+            return ltm_models.pack(ltm_models.unpack(vector) if isinstance(vector, bytes) else vector, embedder.dim)
         except (EmbedderError, ValueError) as error:
             raise InvalidInput(f"the given vector cannot be used: {error}") from error
 
@@ -5918,6 +5925,10 @@ class _Import:
         return notes
 
     def _draw(self, change: _Change, summary: int, sources: Sequence[str]) -> bool:
+        """Tie a summary to its sources; one that has some was whole before, and another file does not change what it rests on:
+        or undoing this import would take it away."""
+        if change.db.execute("SELECT 1 FROM lineage WHERE summary = ? LIMIT 1", (summary,)).get:
+            return True
         keys = [self._key(change.db, change.home, source) for source in sources]
         if None in keys or any(_draws_on(change.db, key, summary) for key in keys):
             return False

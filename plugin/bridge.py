@@ -2,19 +2,24 @@
 
 Every component of the plugin goes through one `Bridge`. Invariants: the engine is never called on the event loop (a small pool of
 threads does it, with the caller's context), and no failure of memory becomes a failure of the turn: what cannot be done is
-answered in words, and why is kept in `Bridge.trouble`.
+answered in words, and why is kept in `Bridge.troubles`, which `!memory` shows.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
-import json
 import logging
+import math
 import os
+import re
+import statistics
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -25,11 +30,17 @@ import ltm
 T = TypeVar("T")
 log = logging.getLogger("ltm.plugin")
 
-THREADS = 4
+THREADS = 8  # for what somebody waits for
+LATER_THREADS = 2  # for what nobody does: vectors, candidates, snapshots of prompts
 FILE_NAME = "memory.db"
-EMBED_SECONDS = 20.0  # for one call of the host's model; the host itself waits 60
+QUERY_SECONDS = 2.0  # for the vector of a question; after that words alone decide
+PASSAGE_SECONDS = 20.0  # for vectors of memories; the host itself waits 60
+REST_SECONDS = 30.0  # in which a model that failed is not asked again
+CATCH_UP_SECONDS = (30.0, 600.0)  # between attempts to make missing vectors, first and most
+REOPEN_SECONDS = 5.0  # between attempts to open a file that could not be opened
 TURN_MEMORY_SECONDS = 120.0  # for which a turn is known to have its memories
 TURN_SECONDS = 4.0  # that a turn waits for its memories before it goes on without
+TIMINGS = 200  # turns whose times are kept
 
 # ------------------------------------------------------------------------------------------------ options
 
@@ -89,7 +100,10 @@ OPTIONS: dict[str, Option] = {
     "consolidation_max_candidates": Option(20, "episodes of one consolidation", 1, 100, engine=True),
     "injection_budget": Option(6000, "characters put into a prompt", 400, 100_000, engine=True),
     "utc_offset_minutes": Option(0, "minutes east of UTC in which prompts show dates; 480 in China", -840, 840, engine=True),
+    "max_profile_traits": Option(20, "traits of a profile that are shown", 1, 200, engine=True),
+    "max_profile_preferences": Option(10, "preferences of a profile that are shown", 1, 200, engine=True),
 }
+FROM_PLUGIN = ("max_profile_traits", "max_profile_preferences")  # set in the plugin's configuration, not the knowledge base's
 
 
 def effective(creation: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -135,25 +149,79 @@ def find_folder(configured: str, environment: Mapping[str, str] | None = None) -
     raise ltm.StorageError(f"no folder for the memory file can be written to; tried {', '.join(map(str, tried))}")
 
 
-# ---------------------------------------------------------------------------------------------- embeddings
+# ------------------------------------------------------------------------------------------------- models
+
+_UNKNOWN = ("ActionCallTimeoutError", "ConnectionClosedError", "TimeoutError", "RuntimeError: Plugin invocation has ended")
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Whether nobody can tell if a call of the host was carried out: it timed out on some hop, or its answer was lost. Everything
+    else was answered, and so failed for certain."""
+    text = f"{type(error).__name__}: {error}".removeprefix("ActionCallError: ").removeprefix("ActionCallError: ")
+    return isinstance(error, (TimeoutError, asyncio.TimeoutError)) or text.startswith(_UNKNOWN)
 
 
 class HostEmbedder:
-    """The host's embedding model, asked from a worker thread. `dim` was learnt by asking it once."""
+    """The host's embedding model, asked from a worker thread. `dim` was learnt by asking it once.
 
-    def __init__(self, plugin: Any, loop: asyncio.AbstractEventLoop, uuid: str, dim: int) -> None:
-        self._plugin, self._loop, self._uuid, self.dim = plugin, loop, uuid, dim
+    A model that failed is left alone for a while, so that a turn does not wait for it again; `trouble` is told why. A call whose
+    outcome is not known may be repeated: vectors are made of their text alone.
+    """
+
+    def __init__(
+        self, plugin: Any, loop: asyncio.AbstractEventLoop, uuid: str, dim: int, trouble: Callable[[str, str], None]
+    ) -> None:
+        self._plugin, self._loop, self._uuid, self._trouble, self.dim = plugin, loop, uuid, trouble, dim
         self.fingerprint = f"langbot:{uuid}:{dim}"
+        self.has_changed = False  # its vectors have another length by now
+        self._rests_until, self._why = 0.0, ""
+        self._spent = threading.local()
 
-    def _embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of questions. Raises ltm.EmbedderError soon: a turn waits."""
+        return self._ask(texts, QUERY_SECONDS)
+
+    def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of memories. Raises ltm.EmbedderError."""
+        return self._ask(texts, PASSAGE_SECONDS)
+
+    def take_spent(self) -> float:
+        """Seconds that this thread waited for the model since it last asked."""
+        spent, self._spent.seconds = getattr(self._spent, "seconds", 0.0), 0.0
+        return spent
+
+    def _ask(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
+        started = time.monotonic()
+        if started < self._rests_until:
+            raise ltm.EmbedderError(f"{self._why}; it is asked again in {self._rests_until - started:.0f} s")
         call = asyncio.run_coroutine_threadsafe(self._plugin.invoke_embedding(self._uuid, list(texts)), self._loop)
         try:
-            return call.result(EMBED_SECONDS)  # type: ignore[no-any-return]
-        except TimeoutError:
+            found = call.result(seconds)
+            self._check(found, len(texts))
+        except Exception as error:  # the host's, a provider's or ours: whatever it is, words decide
             call.cancel()
-            raise ltm.EmbedderError(f"the host's embedding model did not answer within {EMBED_SECONDS:g} s") from None
+            if is_unknown(error):
+                self._why = f"the embedding model of the host did not answer within {seconds:g} s"
+            else:
+                self._why = f"the embedding model of the host failed: {str(error)[:300]}"
+            self._rests_until = time.monotonic() + (2.0 if "connection is busy" in str(error) else REST_SECONDS)
+            self._trouble("meaning", self._why)
+            raise ltm.EmbedderError(self._why) from None
+        finally:
+            self._spent.seconds = getattr(self._spent, "seconds", 0.0) + time.monotonic() - started
+        self._trouble("meaning", "")
+        return found  # type: ignore[no-any-return]
 
-    embed_passages = embed_queries = _embed
+    def _check(self, found: Any, n: int) -> None:
+        if not isinstance(found, list) or len(found) != n:
+            given = len(found) if isinstance(found, list) else 0
+            raise ltm.EmbedderError(f"it gave {given} vectors for {n} texts")
+        for vector in found:
+            if len(vector) != self.dim:
+                self.has_changed = True
+                raise ltm.EmbedderError(f"it gives vectors of {len(vector)} numbers where it gave {self.dim}")
+            if not all(isinstance(value, (int, float)) and math.isfinite(value) for value in vector):
+                raise ltm.EmbedderError("it gave a vector with something that is not a finite number")
 
 
 class HostModel:
@@ -188,50 +256,104 @@ class Who:
 
 
 class Bridge:
-    """One per plugin process: the open file, the pool, the configuration."""
+    """One per plugin process: the open file, the pools, the configuration, and what is wrong."""
 
     def __init__(self, plugin: Any) -> None:
         self.plugin = plugin
         self.memory: ltm.Memory | None = None
-        self.trouble = "memory is not open yet"
+        self.troubles: dict[str, str] = {}  # what is off, and why: "file", "meaning", "turn"
         self.options, self.problems = effective({}, {})
+        self.timings: deque[tuple[float, float]] = deque(maxlen=TIMINGS)  # of turns: seconds, and of them for the vector
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ltm")
-        self._opening = asyncio.Lock()
+        self._later = ThreadPoolExecutor(LATER_THREADS, thread_name_prefix="ltm-later")
+        self._opening: asyncio.Task[ltm.Memory] | None = None
+        self._failed_at = -REOPEN_SECONDS
+        self._configuring = asyncio.Lock()
+        self._catching: asyncio.Task[Any] | None = None
+        self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._injected: dict[tuple[str, ...], float] = {}
 
     async def run(self, work: Callable[..., T], *args: Any, **options: Any) -> T:
         """Run a blocking call in the pool, in the caller's context, so that the host's calls it makes are the caller's."""
-        call = functools.partial(contextvars.copy_context().run, work, *args, **options)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return await self._run_in(self._pool, work, *args, **options)
 
-    def background(self, work: Any) -> None:
+    async def run_later(self, work: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Run a blocking call that nobody waits for, so that it takes no thread from what somebody does."""
+        return await self._run_in(self._later, work, *args, **options)
+
+    @staticmethod
+    async def _run_in(pool: ThreadPoolExecutor, work: Callable[..., T], *args: Any, **options: Any) -> T:
+        call = functools.partial(contextvars.copy_context().run, work, *args, **options)
+        return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+    def background(self, work: Any) -> asyncio.Task[Any]:
         """Start a coroutine that outlives the handler: from an empty context, or the host refuses its calls."""
         task = contextvars.Context().run(asyncio.get_running_loop().create_task, work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
+        if task.cancelled() or task.exception() is None:
+            return
+        error = task.exception()
+        if isinstance(error, ltm.LtmError):
+            log.warning("background work: %s", error)
+        else:
+            log.error("background work failed", exc_info=error)
+
+    def trouble(self, kind: str, why: str) -> None:
+        """Note that something is off and why, or with '' that it is not; logged when it changes."""
+        if why and self.troubles.get(kind) != why:
+            log.warning("%s: %s", kind, why)
+        elif not why and kind in self.troubles:
+            log.info("%s: works again", kind)
+        if why:
+            self.troubles[kind] = why
+        else:
+            self.troubles.pop(kind, None)
+
+    @staticmethod
+    async def answered(work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+        """The answer of a tool: what went wrong is answered too, since the host ends the turn on what is raised."""
+        try:
+            return await work
+        except ltm.LtmError as error:
+            return {"error": f"Error: {error}"}
+        except Exception as error:
+            log.exception("a tool failed")
+            return {"error": f"Error: this did not work ({type(error).__name__}); the log of the plugin says why"}
 
     # -- opening
 
     async def open(self) -> ltm.Memory:
-        """The open file; opened at first need. Raises LtmError."""
-        async with self._opening:
-            if self.memory is None:
-                try:
-                    self.memory = await self.run(self._open)
-                    self.trouble = ""
-                except ltm.LtmError as error:
-                    self.trouble = str(error)
-                    raise
-                await self._adopt()
+        """The open file; opened at first need, by one task that no caller's time limit ends. Raises LtmError."""
+        if self.memory is not None:
             return self.memory
+        if self._opening is None or self._opening.done():
+            if time.monotonic() - self._failed_at < REOPEN_SECONDS:
+                raise ltm.StorageError(self.troubles.get("file", "the memory file could not be opened"))
+            self._opening = self.background(self._open())
+        return await asyncio.shield(self._opening)
 
-    def _open(self) -> ltm.Memory:
+    async def _open(self) -> ltm.Memory:
+        try:
+            memory = await self.run(self._open_file)
+            self.trouble("file", "")
+        except ltm.LtmError as error:
+            self._failed_at = time.monotonic()
+            self.trouble("file", str(error))
+            raise
+        try:
+            self.memory = memory
+            await self._adopt()
+        except ltm.LtmError as error:  # the configuration as it was read, or its defaults, will do
+            self.trouble("configuration", str(error))
+        return memory
+
+    def _open_file(self) -> ltm.Memory:
         configured = str((self.plugin.get_config() or {}).get("database_path") or "")
         folder = find_folder(configured)
         path = Path(configured) if configured.endswith(".db") else folder / FILE_NAME
@@ -241,47 +363,50 @@ class Bridge:
             log.warning("%s", warning)
         return memory
 
+    # -- configuration
+
     async def _adopt(self) -> None:
-        """Take up the configuration that the file keeps, and the embedder that it names."""
-        assert self.memory is not None
-        kept = await self.run(self.memory.host_config)
-        self.options, self.problems = effective(kept.get("creation", {}), kept.get("overrides", {}))
+        """Take up what the file keeps of the configuration, and what the plugin's own says that it did not say before."""
+        memory = await self.open()
+        kept = await self.run(memory.host_config)
+        self._read(kept)
+        config = self.plugin.get_config() or {}
+        given = {name: config[name] for name in FROM_PLUGIN if config.get(name) not in (None, "")}
+        if given != kept.get("plugin", {}):
+            values, problems = effective(given, {})
+            self.problems += problems
+            for name in given:
+                await self.run(memory.configure, name, values[name])
+            await self._keep(lambda found: {**found, "plugin": given})
         for problem in self.problems:
             log.warning("%s", problem)
-        await self._choose_embedder()
+        self.catch_up()  # chooses the embedder too: nobody waits for a model at the start
 
-    async def _choose_embedder(self) -> None:
-        """The host's model if one is configured, else the local one if it is installed, else none."""
-        assert self.memory is not None
-        uuid = self.options["embedding_model_uuid"]
-        if not uuid:
-            try:
-                self.memory.embedder = await self.run(ltm.E5)
-            except ltm.EmbedderError:
-                self.memory.embedder = None
-            return
-        try:
-            (probe,) = await asyncio.wait_for(self.plugin.invoke_embedding(uuid, ["dimensions"]), EMBED_SECONDS)
-            self.memory.embedder = HostEmbedder(self.plugin, asyncio.get_running_loop(), uuid, len(probe))
-        except Exception as error:  # the host's or a provider's: whatever it is, memory goes by words
-            self.memory.embedder = None
-            log.warning("the embedding model %s cannot be used (%s): memory goes by words", uuid, error)
+    def _read(self, kept: Mapping[str, Any]) -> None:
+        self.options, self.problems = effective(kept.get("creation", {}), kept.get("overrides", {}))
 
-    # -- configuration
+    async def _keep(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Change what the file keeps for the host; one change at a time, or one would undo another."""
+        memory = await self.open()
+        async with self._configuring:
+            kept = change(await self.run(memory.host_config))
+            await self.run(memory.set_host_config, kept)
+        self._read(kept)
+        return kept
 
     async def created(self, kb_id: str, settings: Mapping[str, Any]) -> None:
         """A knowledge base was created with these settings."""
         memory = await self.open()
-        kept = await self.run(memory.host_config)
-        await self.run(memory.set_host_config, {**kept, "kb": kb_id, "creation": dict(settings)})
-        await self._apply()
+        before = self.options["embedding_model_uuid"]
+        await self._keep(lambda kept: {**kept, "kb": kb_id, "creation": dict(settings)})
+        for name, option in OPTIONS.items():  # those of the engine are the file's from now on; anybody may change them there
+            if option.engine and name in settings:
+                await self.run(memory.configure, name, self.options[name])
+        await self._embed_with(before if self.memory and self.memory.embedder else "?")
 
     async def deleted(self, kb_id: str) -> None:
         """The knowledge base is gone; the memories are not."""
-        memory = await self.open()
-        kept = await self.run(memory.host_config)
-        if kept.get("kb") == kb_id:
-            await self.run(memory.set_host_config, {**kept, "kb": ""})
+        await self._keep(lambda kept: {**kept, "kb": ""} if kept.get("kb") == kb_id else kept)
 
     async def configure(self, name: str, text: str) -> Any:
         """Change a tunable after creation. Raises LtmError."""
@@ -289,33 +414,91 @@ class Bridge:
             raise ltm.InvalidInput(f"no option is called {name}; there are {', '.join(OPTIONS)}")
         value = OPTIONS[name].check(name, text)
         memory = await self.open()
-        kept = await self.run(memory.host_config)
-        await self.run(memory.set_host_config, {**kept, "overrides": {**kept.get("overrides", {}), name: value}})
-        await self._apply()
+        if OPTIONS[name].engine:
+            await self.run(memory.configure, name, value)
+            return value
+        before = self.options["embedding_model_uuid"]
+        await self._keep(lambda kept: {**kept, "overrides": {**kept.get("overrides", {}), name: value}})
+        await self._embed_with(before)
         return value
 
-    async def _apply(self) -> None:
-        assert self.memory is not None
-        before = self.options["embedding_model_uuid"]
-        await self._adopt_options()
-        for name, option in OPTIONS.items():
-            if option.engine:
-                await self.run(self.memory.configure, name, self.options[name])
+    async def settings(self) -> dict[str, Any]:
+        """Every option with its value: ours, and those of the engine as the file has them."""
+        memory = await self.open()
+        engine = await self.run(memory.settings)
+        return {name: engine[name] if option.engine else self.options[name] for name, option in OPTIONS.items()}
+
+    # -- vectors
+
+    async def _embed_with(self, before: str) -> None:
         if self.options["embedding_model_uuid"] != before:
             await self._choose_embedder()
-            self.background(self.embed())
+            self.catch_up()
 
-    async def _adopt_options(self) -> None:
-        assert self.memory is not None
-        kept = await self.run(self.memory.host_config)
-        self.options, self.problems = effective(kept.get("creation", {}), kept.get("overrides", {}))
-
-    async def embed(self) -> ltm.EmbedReport | None:
-        """Make the vectors that are missing."""
+    async def _choose_embedder(self) -> None:
+        """The host's model if one is configured, else the local one if it is installed, else none."""
         memory = await self.open()
-        if memory.embedder is None:
-            return None
-        return await self.run(memory.embed_pending)
+        uuid = self.options["embedding_model_uuid"]
+        kept = await self.run(memory.host_config)
+        if not uuid:
+            memory.embedder = None
+            if kept.get("kb"):  # before that nobody has said which model it is to be
+                with contextlib.suppress(ltm.EmbedderError):
+                    memory.embedder = await self.run(ltm.E5)
+            self.trouble("meaning", "")
+            return
+        dim = kept.get("dims", {}).get(uuid)
+        if dim is None or getattr(memory.embedder, "has_changed", False):
+            try:
+                (probe,) = await asyncio.wait_for(self.plugin.invoke_embedding(uuid, ["dimensions"]), PASSAGE_SECONDS)
+                dim = len(probe)
+            except Exception as error:  # the host's or a provider's: whatever it is, memory goes by words
+                memory.embedder = None
+                self.trouble(
+                    "meaning", f"the embedding model of the host cannot be used: {str(error)[:300] or type(error).__name__}"
+                )
+                return
+            await self._keep(lambda found: {**found, "dims": {uuid: dim}})
+        memory.embedder = HostEmbedder(self.plugin, asyncio.get_running_loop(), uuid, int(dim), self.trouble)
+        self.trouble("meaning", "")
+
+    def catch_up(self) -> None:
+        """Make the vectors that are missing, in the background, until none is."""
+        self._wake.set()
+        if self._catching is None or self._catching.done():
+            self._catching = self.background(self._catch_up())
+
+    async def _catch_up(self) -> None:
+        wait, most = CATCH_UP_SECONDS
+        while True:
+            self._wake.clear()
+            memory = await self.open()
+            if memory.embedder is None or getattr(memory.embedder, "has_changed", False):
+                await self._choose_embedder()
+            if memory.embedder is None and not self.options["embedding_model_uuid"]:
+                return
+            embedder = memory.embedder
+            if embedder is not None:
+                try:
+                    report = await self.run_later(memory.embed_pending)
+                    if not report.remaining and not self._wake.is_set():
+                        self.trouble("meaning", "")
+                        return
+                    if report.remaining:
+                        self.trouble("meaning", f"{report.remaining} memories wait for a vector: {report.error}")
+                except ltm.LtmError as error:
+                    if memory.embedder is embedder:  # or another model took over meanwhile, and its turn comes next
+                        self.trouble("meaning", str(error))
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
+                wait = CATCH_UP_SECONDS[0]
+                continue
+            wait = min(wait * 2, most)
+
+    async def wrote(self, space: ltm.Space) -> None:
+        """Something was written: make its vector if that could not be done at once."""
+        if self.options["embedding_model_uuid"] and await self.run(space.pending):
+            self.catch_up()
 
     def weights(self) -> ltm.Weights:
         """The engine's weights under the options."""
@@ -324,7 +507,34 @@ class Bridge:
         exact = plain["exact"] if self.options["exact_match_boost"] else 0.0
         return ltm.Weights(dense=dense, lexical=1.0 - dense, exact=exact, half_life_days=self.options["recency_half_life_days"])
 
-    # -- what a prompt has already
+    # -- turns
+
+    async def inject(self, space: ltm.Space, text: str, limit: int) -> tuple[ltm.Injection, float]:
+        """What a prompt gets, and the seconds that its vector took. Its snapshot is written later: a turn waits for no writer."""
+
+        def work() -> tuple[ltm.Injection, float]:
+            embedder = space.memory.embedder
+            watched = embedder if isinstance(embedder, HostEmbedder) else None
+            if watched:
+                watched.take_spent()
+            made = space.inject(text, limit=limit, weights=self.weights(), keep=False)
+            return made, watched.take_spent() if watched else 0.0
+
+        made, spent = await self.run(work)
+        self.background(self._keep_injection(space, made))
+        return made, spent
+
+    async def _keep_injection(self, space: ltm.Space, made: ltm.Injection) -> None:
+        for note in (await self.run_later(space.keep_injection, made)).notes:
+            log.info("injection: %s", note)
+
+    def turn_times(self) -> dict[str, float]:
+        """Milliseconds that the last turns waited: for memory (median and 95th percentile), and apart from it for vectors."""
+        if not self.timings:
+            return {}
+        own = sorted(1000 * (whole - model) for whole, model in self.timings)
+        model = statistics.median(1000 * each for _, each in self.timings)
+        return {"n": len(own), "p50": statistics.median(own), "p95": own[math.ceil(0.95 * len(own)) - 1], "model": model}
 
     def note_injected(self, who: Who, text: str) -> None:
         """The prompt of this turn has its memories."""
@@ -355,12 +565,14 @@ class Bridge:
 
     async def note_document(self, document: str, who: Who | None) -> None:
         """Keep which chat a document was taken into, or that it is gone."""
-        memory = await self.open()
-        kept = await self.run(memory.host_config)
-        documents = {name: scope for name, scope in kept.get("documents", {}).items() if name != document}
-        if who is not None:
-            documents[document] = [who.bot, who.launcher_type, who.launcher_id]
-        await self.run(memory.set_host_config, {**kept, "documents": documents})
+
+        def change(kept: dict[str, Any]) -> dict[str, Any]:
+            documents = {name: scope for name, scope in kept.get("documents", {}).items() if name != document}
+            if who is not None:
+                documents[document] = [who.bot, who.launcher_type, who.launcher_id]
+            return {**kept, "documents": documents}
+
+        await self._keep(change)
 
     async def document_scope(self, document: str) -> Who | None:
         """The chat that a document was taken into."""
@@ -374,13 +586,18 @@ class Bridge:
         named = (self.plugin.get_config() or {}).get("administrators") or []
         return (bool(who.sender_id) and who.sender_id in map(str, named)) or (privilege >= 2 and who.launcher_type == "person")
 
+    def language(self, who: Who, text: str) -> str:
+        """In which language to answer a command: the configured one, or Chinese where the command or a name is written in it."""
+        configured = (self.plugin.get_config() or {}).get("language") or "auto"
+        if configured != "auto":
+            return str(configured)
+        return "zh_Hans" if _CHINESE.search(text + who.sender_name) else "en_US"
+
+
+_CHINESE = re.compile("[\u3400-\u9fff\uff01]")
+
 
 def session_of(session_name: str) -> tuple[str, str]:
     """Launcher type and id of a session name: split at the first underscore alone, since ids may hold more."""
     kind, _, id = session_name.partition("_")
     return kind, id
-
-
-def to_json(value: Any) -> str:
-    """JSON as answers carry it: readable, one line."""
-    return json.dumps(value, ensure_ascii=False)

@@ -82,6 +82,9 @@ OPERATIONS: dict[str, Callable[[ltm.Space], Any]] = {
     "remember as somebody new": lambda s: s.for_speaker(BOB).remember("Bob's thing"),
     "remember superseding": lambda s: s.remember("the flight is on Sunday", supersedes=[of(s, "the flight is on Friday")]),
     "edit": lambda s: s.edit(of(s, "the hotel is by the river"), content="the hotel is by the sea", tags=["travel"], importance=5),
+    "edit_all": lambda s: s.edit_all(
+        [of(s, "Rex is seven"), of(s, "the hotel is by the river")], status="archived", add_tags=["x"]
+    ),
     "archive with a draft that cites it": lambda s: s.archive(of(s, "the hotel is by the river")),
     "restore": lambda s: s.restore(s.archive(of(s, "Rex is seven")).id),
     "supersede": lambda s: s.supersede(of(s, "Rex is seven"), of(s, "the flight is on Friday")),
@@ -123,7 +126,7 @@ def test_an_operation_that_fails_at_any_statement_leaves_the_file_as_before_or_a
         memory = ltm.open(path, clock=clock, ids=counting_ids_from(0xF000), embedder=ltm.HashEmbedder(32))
         space = memory.space(GROUP, speaker=ALICE)
         memory._ensure_index(writing=True)
-        memory._calibrated()
+        memory._calibrated(memory.embedder)
         before = read(memory)
         count = fail_at(memory, number)
         failed = False

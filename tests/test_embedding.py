@@ -367,7 +367,7 @@ def test_an_embedder_that_is_overtaken_stops_and_spoils_nothing(
     slow, quick = opened(path, embedder=ltm.HashEmbedder(16)), opened(path, embedder=ltm.HashEmbedder(24, salt="quick"))
 
     def overtake(done: int, total: int) -> None:
-        quick._ensure_generation()
+        quick._ensure_generation(quick.embedder)
         if meanwhile == "takes over":
             quick.embed_pending()
 
@@ -399,7 +399,7 @@ def test_a_generation_takes_over_only_when_every_episode_has_its_vector(tmp_path
             memory.space(GROUP).remember(f"text {number}")
         memory.embed_pending()
     memory = opened(tmp_path / "a.db", embedder=ltm.HashEmbedder(salt="two"))
-    generation = memory._ensure_generation()
+    generation = memory._ensure_generation(memory.embedder)
     memory._write(lambda db: db.execute("DELETE FROM job") and None)
     assert memory._write(lambda db: memory._swap(db, generation)) == ("building", 5)
     report = memory.embed_pending()

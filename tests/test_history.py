@@ -132,6 +132,10 @@ class Machine:
     def do_forget(self, a: int, b: int, c: int) -> Any:
         return self.space.forget(self.pick(a))
 
+    def do_edit_all(self, a: int, b: int, c: int) -> Any:
+        status = [None, "active", "archived", "deleted"][c % 4]
+        return self.space.edit_all([self.pick(a), self.pick(b)], status=status, importance=a % 5 + 1, add_tags=[WORDS[b % 6]])
+
     def do_forget_all(self, a: int, b: int, c: int) -> Any:
         wheres = [
             ltm.Filter(tags=["x"]),
@@ -393,6 +397,22 @@ def test_an_audit_id_that_is_no_text_is_an_error_of_ours(space: ltm.Space, id: A
     space.remember("x")
     with pytest.raises(ltm.LtmError):
         space.undo(id)
+
+
+def test_undoing_a_second_import_leaves_the_summary_of_the_first(space: ltm.Space) -> None:
+    """The same ids with other texts: the summary is known, and what it was drawn from is what it was."""
+
+    def load(text: str) -> str:
+        source = {"id": "f0000000000b", "content": text, "timestamp": "2025-01-02T00:00:00Z"}
+        summary = {"id": "f0000000000c", "content": "a summary", "timestamp": "2025-01-03T00:00:00Z", "source": "consolidation"}
+        data = {"format": "ltm", "version": 1, "episodes": [source, {**summary, "sources": [source["id"]]}]}
+        return space.transfer.load(json.dumps(data).encode()).audit_ids[0]
+
+    space.for_speaker(None).remember("tea in the morning")
+    load("tea in the morning")
+    before = space.list()
+    space.undo(load("coffee at night"))
+    assert space.list() == before
 
 
 def test_undo_happens_once_for_a_key(space: ltm.Space) -> None:

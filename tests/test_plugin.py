@@ -392,7 +392,7 @@ def test_memory_that_cannot_be_opened_says_so_and_ends_no_turn(run: Callable[...
     (tmp_path / "broken.db").write_bytes(b"not a database at all, but long enough to be read as one" * 40)
 
     async def scenario(world: Any) -> None:
-        assert "not an SQLite database" in world.bridge.trouble
+        assert "not an SQLite database" in world.bridge.troubles["file"]
         assert "not an SQLite database" in await command(world, "bob", "!memory")
         assert "error" in await says(world, "remember", "bob", content="x")
         assert await prompt(world, "carol", "hello") == []

@@ -59,14 +59,15 @@ class MemoryCommand(Command):
     async def reply(self, context: Any) -> str:
         """The answer to a command; never an exception, which would leave the user without any."""
         try:
-            who, _ = await identity.of_context(context)
+            who, known = await identity.of_context(context)
             given = [word for word in context.params if word]
             given = given[1:] if given[:1] == ["memory"] else given  # "*" is called with the name of the command in front
-            text = await self._dispatch(who, int(context.privilege), given, _tail(context))
+            attached = known.get("_knowledge_base_uuids")
+            text = await self._dispatch(who, int(context.privilege), given, _tail(context), attached)
         except _Usage as usage:
             text = str(usage)
         except ltm.LtmError as error:
-            text = f"Error: {error}"
+            text = f"Memory is off: {error}" if self.plugin.bridge.memory is None else f"Error: {error}"
         except Exception:
             log.exception("a command failed")
             text = "Error: this did not work; the log of the plugin says why."
@@ -76,14 +77,15 @@ class MemoryCommand(Command):
             else f"{text[:REPLY_CHARS]}\n... ({len(text):,} characters; use the console or the command line)"
         )
 
-    async def _dispatch(self, who: bridges.Who, privilege: int, given: list[str], tail: str) -> str:
+    async def _dispatch(self, who: bridges.Who, privilege: int, given: list[str], tail: str, attached: Any) -> str:
         bridge = self.plugin.bridge
         name, rest = (ALIASES.get(given[0], given[0]), given[1:]) if given else ("", [])
         if name == "config":
             return await self._config(who, privilege, rest)
         space = await bridge.space(who, "command")
         if name == "":
-            return await bridge.run(_overview, bridge, space)
+            kb = await bridge.kb_id()
+            return await bridge.run(_overview, bridge, space, kb, attached)
         if name == "help":
             return HELP
         reader = READERS.get(name)
@@ -93,7 +95,10 @@ class MemoryCommand(Command):
         self._permit(action, who, privilege, space, data)
         if action == "consolidate draft":
             return await self._draft(space)
-        return await bridge.run(_run, action, space, data)
+        text = await bridge.run(_run, action, space, data)
+        if ACTIONS[action].writes:
+            await bridge.wrote(space)
+        return str(text)
 
     def _permit(self, name: str, who: bridges.Who, privilege: int, space: ltm.Space, data: dict[str, Any]) -> None:
         need = ACTIONS[name].who
@@ -144,8 +149,8 @@ def _run(name: str, space: ltm.Space, data: dict[str, Any]) -> str:
     return action.text(found).replace("ltm undo", "!memory undo").replace("ltm consolidate", "!memory consolidate")
 
 
-def _overview(bridge: bridges.Bridge, space: ltm.Space) -> str:
-    """Where this chat's memory is, and how much of it there is."""
+def _overview(bridge: bridges.Bridge, space: ltm.Space, kb: str, attached: Any) -> str:
+    """Where this chat's memory is, how much of it there is, and what does not work."""
     scope, speaker = space.scope, space.speaker
     lines = [f"Isolation: {scope.isolation}", f"Session: {scope.session_key}", f"User key: {scope.user_key}"]
     lines += [f"Speaker: {speaker.name or '-'} ({speaker.id})"] if speaker else ["Speaker: (unknown)"]
@@ -153,8 +158,31 @@ def _overview(bridge: bridges.Bridge, space: ltm.Space) -> str:
         profile = space.profiles.get(subject)  # type: ignore[arg-type]
         counts = f"{len(profile.traits)} traits, {len(profile.preferences)} preferences" if profile else "(empty)"
         lines.append(f"{subject.capitalize()} profile: {counts}")
-    lines += [f"Episodes: {space.list(limit=1).total} active, {space.pending()} waiting for a vector", f"File: {space.memory.path}"]
-    return "\n".join(lines)
+    lines.append(f"Episodes: {space.list(limit=1).total} active")
+    lines.append(f"Knowledge base: {_base(kb, attached)}")
+    lines.append(f"Meaning: {_meaning(bridge, space.memory.stats())}")
+    if times := bridge.turn_times():
+        lines.append("Last turns: {n:.0f}, memory took {p50:.1f} ms (95 %: {p95:.1f} ms), vectors {model:.1f} ms".format(**times))
+    lines += [f"Trouble: {why}" for kind, why in bridge.troubles.items() if kind != "meaning"]
+    return "\n".join([*lines, f"File: {space.memory.path}"])
+
+
+def _base(kb: str, attached: Any) -> str:
+    if not kb:
+        return "none, so nothing is put into prompts; create one with the engine Long-term memory and attach it to the pipeline"
+    if isinstance(attached, list) and kb not in attached:
+        return f"{kb[:12]}, not attached to this pipeline, so nothing is put into its prompts"
+    return f"{kb[:12]}, active"
+
+
+def _meaning(bridge: bridges.Bridge, stats: dict[str, Any]) -> str:
+    if why := bridge.troubles.get("meaning"):
+        return f"off, memories are found by their words; {why}"
+    if bridge.memory is None or bridge.memory.embedder is None:
+        return "no embedding model, memories are found by their words"
+    total = sum(stats["episodes"].values())
+    said = [f"{each['fingerprint']} ({each['state']})" for each in stats["embedders"]] or [bridge.memory.embedder.fingerprint]
+    return f"{', '.join(said)}; {total - stats['pending']} of {total} episodes have their vector"
 
 
 # ------------------------------------------------------------------------------- words to actions

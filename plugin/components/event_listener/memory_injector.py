@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from typing import Any
 
@@ -35,41 +36,43 @@ class MemoryInjector(EventListener):
 
     async def before(self, context: Any) -> None:
         """Inject, within a time that the turn can wait."""
+        bridge, started = self.plugin.bridge, time.perf_counter()
         try:
-            await asyncio.wait_for(self._inject(context), bridges.TURN_SECONDS)
+            spent = await asyncio.wait_for(self._inject(context), bridges.TURN_SECONDS)
+            if spent is not None:
+                bridge.timings.append((time.perf_counter() - started, spent))
+                bridge.trouble("turn", "")
         except asyncio.TimeoutError:
-            log.warning("memory took longer than %g s; the turn goes on without", bridges.TURN_SECONDS)
-        except Exception:
+            bridge.trouble("turn", f"memory took longer than {bridges.TURN_SECONDS:g} s, and the turn went on without it")
+        except ltm.LtmError as error:
+            bridge.trouble("turn", str(error))
+        except Exception as error:
             log.exception("memory was not injected")
+            bridge.trouble("turn", f"{type(error).__name__}: {error}")
 
-    async def _inject(self, context: Any) -> None:
+    async def _inject(self, context: Any) -> float | None:
+        """Seconds that the vector took; None when memory is not asked for in this turn."""
         bridge, event = self.plugin.bridge, context.event
         who, known = await identity.of_context(context, event.session_name)
         text = str(known.get("user_message_text") or "")
         attached = known.get("_knowledge_base_uuids")
         if text.lstrip().startswith(COMMANDS):
-            return
+            return None
         kb = await bridge.kb_id()
         if not kb or not isinstance(attached, list) or kb not in attached:
-            return
+            return None
         await self._suppress_naive_retrieval(context, [each for each in attached if each != kb])
         self._turns[who.query_id] = (who, text)
         while len(self._turns) > TURNS:
             self._turns.popitem(last=False)
-        try:
-            space = await bridge.space(who, "listener")
-            top_k = bridge.options["auto_recall_top_k"]
-            made = await bridge.run(space.inject, text, limit=top_k, weights=bridge.weights())
-        except ltm.LtmError as error:
-            log.warning("memory is off for this turn: %s", error)
-            return
-        for note in made.notes:
-            log.info("injection: %s", note)
+        space = await bridge.space(who, "listener")
+        made, spent = await bridge.inject(space, text, bridge.options["auto_recall_top_k"])
         await self._set(context, "_ltm_context", dict(made.context))
         if made.text:
             bridge.note_injected(who, text)
             # The system prompt reaches the model in every host version; the list of messages does not.
             event.default_prompt.append(Message(role="system", content=f"{GUIDE}\n\n{made.text}"))
+        return float(spent)
 
     async def _suppress_naive_retrieval(self, context: Any, rest: list[str]) -> None:
         """Or the runner would put the same memories into the prompt a second time, without a frame."""
@@ -94,13 +97,13 @@ class MemoryInjector(EventListener):
 
     async def _extract(self, who: bridges.Who, text: str) -> None:
         bridge = self.plugin.bridge
-        if not bridge.options["candidate_extraction_enabled"]:
-            return
         try:
+            if not (await bridge.settings())["candidate_extraction_enabled"]:
+                return
             space = await bridge.space(who, "listener")
             uuid = bridge.options["candidate_model_uuid"]
             model = bridges.HostModel(self.plugin, asyncio.get_running_loop(), uuid) if uuid else None
-            found = await bridge.run(space.candidates.extract, text, model=model)
+            found = await bridge.run_later(space.candidates.extract, text, model=model)
             log.info("%d candidates from a message", len(found.candidates))
         except ltm.LtmError as error:
             log.warning("no candidates were taken from a message: %s", error)

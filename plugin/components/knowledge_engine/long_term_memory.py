@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import Any
 
+import bridge as bridges
 import identity
 from bridge import Who
 from langbot_plugin.api.definition.components.knowledge_engine.engine import KnowledgeEngine, KnowledgeEngineCapability
@@ -30,6 +32,9 @@ class LongTermMemory(KnowledgeEngine):
     async def on_knowledge_base_create(self, kb_id: str, config: dict[str, Any]) -> None:
         """Take up the settings; a second knowledge base is refused, since there is one memory."""
         known = await self.plugin.bridge.kb_id()
+        _, problems = bridges.effective(config, {})
+        if problems:  # the host takes the base back and shows this
+            raise ValueError("; ".join(problems))
         if known and known != kb_id:
             raise ValueError("this memory has a knowledge base already; delete that one first (memories are kept)")
         await self.plugin.bridge.created(kb_id, config)
@@ -50,9 +55,12 @@ class LongTermMemory(KnowledgeEngine):
         try:
             space = await bridge.space(who, "retrieve")
             top_k = int(context.retrieval_settings.get("top_k") or 5)
-            made = await bridge.run(space.inject, context.query, limit=max(1, min(top_k, 20)), weights=bridge.weights())
-        except (ltm.LtmError, TypeError, ValueError) as error:
-            log.warning("a retrieval was answered with nothing: %s", error)
+            made, _ = await asyncio.wait_for(bridge.inject(space, context.query, max(1, min(top_k, 20))), bridges.TURN_SECONDS)
+        except asyncio.TimeoutError:
+            bridge.trouble("turn", f"memory took longer than {bridges.TURN_SECONDS:g} s, and the turn went on without it")
+            return RetrievalResponse(results=[], total_found=0)
+        except Exception as error:  # the host would end the turn
+            bridge.trouble("turn", str(error) or type(error).__name__)
             return RetrievalResponse(results=[], total_found=0)
         blocks = {"profile": made.profile, "memories": made.memories}
         results = [
@@ -79,7 +87,7 @@ class LongTermMemory(KnowledgeEngine):
         except Exception as error:  # a raise would leave the file neither in nor out
             log.warning("a document was not taken in: %s", error)
             return IngestionResult(document_id=meta.document_id, status=DocumentStatus.FAILED, error_message=str(error))
-        self.plugin.bridge.background(self.plugin.bridge.embed())
+        self.plugin.bridge.catch_up()
         count = report.episodes + report.facts + report.duplicates
         return IngestionResult(document_id=meta.document_id, status=DocumentStatus.COMPLETED, chunks_created=count)
 

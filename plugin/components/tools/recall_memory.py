@@ -17,13 +17,13 @@ class RecallMemory(Tool):
 
     async def call(self, params: dict[str, Any], session: Any, query_id: Any, query_uuid: Any = None) -> dict[str, Any]:
         """Search the chat's memory; errors are answered, not raised."""
+        return await self.plugin.bridge.answered(self._look(params, session, query_id, query_uuid))
+
+    async def _look(self, params: dict[str, Any], session: Any, query_id: Any, query_uuid: Any) -> dict[str, Any]:
         bridge = self.plugin.bridge
-        try:
-            who = await identity.of_tool(self.plugin, session, query_id, query_uuid)
-            space = await bridge.space(who, "tool")
-            return await bridge.run(self._answer, space, params)
-        except ltm.LtmError as error:
-            return {"error": f"Error: {error}"}
+        who = await identity.of_tool(self.plugin, session, query_id, query_uuid)
+        space = await bridge.space(who, "tool")
+        return await bridge.run(self._answer, space, params)  # type: ignore[no-any-return]
 
     def _answer(self, space: ltm.Space, params: dict[str, Any]) -> dict[str, Any]:
         names = ("speaker_id", "speaker_name", "source", "importance_min")

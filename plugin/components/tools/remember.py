@@ -7,22 +7,21 @@ from typing import Any
 import identity
 from langbot_plugin.api.definition.components.tool.tool import Tool
 
-import ltm
-
 
 class Remember(Tool):
     """Stores what the model was told, as who told it."""
 
     async def call(self, params: dict[str, Any], session: Any, query_id: Any, query_uuid: Any = None) -> dict[str, Any]:
         """Store an episode; errors are answered, not raised."""
+        return await self.plugin.bridge.answered(self._store(params, session, query_id, query_uuid))
+
+    async def _store(self, params: dict[str, Any], session: Any, query_id: Any, query_uuid: Any) -> dict[str, Any]:
         bridge = self.plugin.bridge
         names = ("content", "importance", "tags", "supersedes", "event_at", "valid_from", "valid_until", "source_ref", "claim_type")
         given = {name: params[name] for name in names if params.get(name) not in (None, "")}
         content = given.pop("content", "")
-        try:
-            who = await identity.of_tool(self.plugin, session, query_id, query_uuid)
-            space = await bridge.space(who, "tool")
-            stored = await bridge.run(space.remember, content, **given)
-        except ltm.LtmError as error:
-            return {"error": f"Error: {error}"}
+        who = await identity.of_tool(self.plugin, session, query_id, query_uuid)
+        space = await bridge.space(who, "tool")
+        stored = await bridge.run(space.remember, content, **given)
+        await bridge.wrote(space)
         return {"result": f"Remembered: {content}", "episode_id": stored.id, "outcome": stored.outcome, "notes": list(stored.notes)}
