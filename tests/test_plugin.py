@@ -417,7 +417,6 @@ def test_a_document_belongs_to_the_chat_that_it_names(run: Callable[..., None]) 
 
 # Fails on the code of today: the host's configuration in the file is read, changed and written in three steps, and what another
 # handler wrote between them is lost; of a document, with it, where it is to be deleted.
-@pytest.mark.xfail(reason="host_config is read, changed and written in steps")
 def test_documents_that_are_taken_in_at_once_can_all_be_deleted(run: Callable[..., None]) -> None:
     async def scenario(world: Any) -> None:
         async def ingest(n: int) -> Any:
@@ -435,7 +434,6 @@ def test_documents_that_are_taken_in_at_once_can_all_be_deleted(run: Callable[..
     run(scenario)
 
 
-@pytest.mark.xfail(reason="host_config is read, changed and written in steps")
 def test_options_that_are_set_at_once_are_all_set(run: Callable[..., None]) -> None:
     async def scenario(world: Any) -> None:
         wanted = {"auto_recall_top_k": 5, "candidate_max_per_turn": 4, "injection_budget": 5000}
@@ -446,7 +444,6 @@ def test_options_that_are_set_at_once_are_all_set(run: Callable[..., None]) -> N
 
 
 # Fails on the code of today: the file keeps the knowledge base of the installation it comes from, and that counts as there.
-@pytest.mark.xfail(reason="a knowledge base that is gone counts as there")
 def test_a_file_of_another_installation_gets_a_knowledge_base(run: Callable[..., None]) -> None:
     async def scenario(world: Any) -> None:
         world.host.knowledge_bases = ["kb-of-before"]
@@ -593,7 +590,6 @@ def test_fact_4_no_exception_whatever_leaves_a_component(
 
 
 # Fails on the code of today: only LtmError is caught in the engine's retrieve and in the tools. Strict: take the mark away with it.
-@pytest.mark.xfail(reason="an error that is not the engine's own leaves retrieve")
 def test_fact_4_nor_a_retrieval(run: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: Any) -> None:
         monkeypatch.setattr(ltm.Space, "inject", boom)
@@ -602,7 +598,6 @@ def test_fact_4_nor_a_retrieval(run: Callable[..., None], monkeypatch: pytest.Mo
     run(scenario)
 
 
-@pytest.mark.xfail(reason="an error that is not the engine's own leaves a tool")
 @pytest.mark.parametrize(("tool", "broken"), [("remember", "remember"), ("recall_memory", "recall"), ("forget", "forget")])
 def test_fact_4_nor_a_tool(run: Callable[..., None], tool: str, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: Any) -> None:
