@@ -68,7 +68,7 @@ export function detail() {
     patch(
       body,
       episode.gone && h("p", { class: "notice" }, t("forgottenNotice")),
-      h("div", { class: "content" }, said(episode.content, 3000)),
+      h("div", { class: "content" }, said(episode.content, 1500)),
       h("div", { class: "actions" }, verbs(episode, history, lineage)),
       facts([
         [t("field.status"), episode.gone ? badge("status", "deleted") : badge("status", episode.status)],
@@ -212,5 +212,7 @@ export function detail() {
 
   on("wrote", read);
   on("changes", read);
-  return { node, open, close };
+  /** Another panel is looked at: close, unless something is being typed here. */
+  const leave = () => !editing?.dirty() && !node.hidden && close();
+  return { node, open, close, leave };
 }
