@@ -1,6 +1,8 @@
 """What the answers of actions say to a person, in lines of text; and the JSON of those that carry a ranking.
 
-Text from memories is data: it is cut to a line and cannot move a terminal. No SQL, no calls to the engine.
+Text from memories is data: it is cut to a line and cannot move a terminal. What we say ourselves goes through language.py:
+`say` for the words here, `term` for a status or another name, `translated` for sentences of the engine. No SQL, no calls to
+the engine.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from typing import Any
 
 import ltm
 
+from .language import command, is_chinese, say, term, translated
+
 
 def printable(text: str, limit: int = 64) -> str:
     """Text on one line of a terminal: no control or direction characters, and an end that says what is missing."""
     flat = "".join(char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return flat if len(flat) <= limit else f"{flat[:limit]}... ({len(text):,} characters)"
+    return flat if len(flat) <= limit else say("{flat}... ({n:,} characters)", flat=flat[:limit], n=len(text))
 
 
 def block(text: str) -> str:
@@ -26,14 +30,45 @@ def block(text: str) -> str:
 
 def line(episode: ltm.Episode) -> str:
     """An episode in a line: id, day, tags, status, speaker, text."""
-    who = f"{printable(episode.speaker.name or episode.speaker.id)}: " if episode.speaker else ""
-    marks = "".join(f" [{printable(tag)}]" for tag in episode.tags) + ("" if episode.status == "active" else f" ({episode.status})")
+    who = _said_by(episode.speaker.name or episode.speaker.id) if episode.speaker else ""
+    marks = "".join(f" [{printable(tag)}]" for tag in episode.tags)
+    marks += "" if episode.status == "active" else say(" ({status})", status=term(episode.status))
     return f"{episode.id}  {episode.created_at[:10]}{marks}  {who}{printable(episode.content, 200)}"
 
 
 def undo_hint(audit_id: str) -> list[str]:
     """How to take it back."""
-    return [f"undo: ltm undo {audit_id}"] if audit_id else []
+    return [say("undo: {command} undo {id}", command=command.get(), id=audit_id)] if audit_id else []
+
+
+def _said_by(who: str) -> str:
+    return f"{printable(who)}{term(': ')}" if who else ""
+
+
+def _notes(notes: Sequence[str], limit: int = 1 << 30) -> list[str]:
+    """What the engine has to add, a line each."""
+    return [say("note: {note}", note=printable(translated(note), limit) if limit < 1 << 30 else translated(note)) for note in notes]
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return term(", ").join(say("{n} {what}", n=n, what=term(what)) for what, n in counts.items())
+
+
+def _more(cursor: str) -> list[str]:
+    return [say("more: --cursor {cursor}", cursor=cursor)] if cursor else []
+
+
+def _of_total(n: int, total: int) -> str:
+    return say("{n} of {total}", n=n, total=total)
+
+
+def _drawn(ids: Sequence[str]) -> list[str]:
+    return [say("removed {id}, drawn from it", id=id) for id in ids]
+
+
+def _label(name: str) -> str:
+    """The name of a field or a code, for people."""
+    return term(name.replace("_", " "))
 
 
 # ------------------------------------------------------------------------------------------- episodes
@@ -42,15 +77,16 @@ def undo_hint(audit_id: str) -> list[str]:
 def remembered(stored: ltm.Remembered) -> str:
     """What became of a new memory."""
     said = {"stored": "stored", "duplicate": "already stored as", "repeated": "answered before:"}[stored.outcome]
-    lines = [f"{said} {stored.id}"]
-    lines += [f"superseded {id}" for id in stored.superseded] + [f"removed {id}, drawn from it" for id in stored.removed]
-    return "\n".join(lines + [f"note: {note}" for note in stored.notes])
+    lines = [f"{term(said)} {stored.id}"]
+    lines += [say("superseded {id}", id=id) for id in stored.superseded] + _drawn(stored.removed)
+    return "\n".join(lines + _notes(stored.notes))
 
 
 def points(hit: ltm.Hit) -> str:
     """The points of a hit: what its score is made of."""
-    parts = [f"{name} {hit.why[name]:.3f} ({hit.signals[name]:.2f})" for name in ltm.SIGNALS if hit.why[name]]
-    return "      " + " + ".join(parts) + f" = {hit.score:.3f}; relevance {hit.relevance:.2f}"
+    parts = " + ".join(f"{term(name)} {hit.why[name]:.3f} ({hit.signals[name]:.2f})" for name in ltm.SIGNALS if hit.why[name])
+    template = "{points} = {score:.3f}; relevance {relevance:.2f}"
+    return "      " + say(template, points=parts, score=hit.score, relevance=hit.relevance)
 
 
 def recall(found: ltm.Recall, explain: bool = False) -> str:
@@ -59,11 +95,13 @@ def recall(found: ltm.Recall, explain: bool = False) -> str:
     for number, hit in enumerate(found.hits, 1):
         lines.append(f"{number}. {hit.score:.3f}  {line(hit.episode)}")
         lines += [points(hit)] if explain else []
-    dropped = ", ".join(f"{n} by {reason}" for reason, n in found.dropped.items() if n)
-    counts = f"{len(found.hits)} shown; {found.considered} considered, {found.below_threshold} not relevant enough"
-    lines.append(f"   {counts}{f'; left out: {dropped}' if dropped else ''}; {found.mode}")
-    lines += [f"   {found.reason}"] if found.reason and explain else []
-    return "\n".join(lines + [f"   note: {note}" for note in found.truncated])
+    dropped = term(", ").join(say("{n} by {reason}", n=n, reason=_label(reason)) for reason, n in found.dropped.items() if n)
+    template = "{shown} shown; {considered} considered, {below} not relevant enough"
+    counts = say(template, shown=len(found.hits), considered=found.considered, below=found.below_threshold)
+    counts += say("; left out: {dropped}", dropped=dropped) if dropped else ""
+    lines.append(f"   {counts}{term('; ')}{term(found.mode, 'mode')}")
+    lines += [f"   {translated(found.reason)}"] if found.reason and explain else []
+    return "\n".join(lines + [f"   {note}" for note in _notes(found.truncated)])
 
 
 def hit_json(hit: ltm.Hit) -> dict[str, Any]:
@@ -81,51 +119,63 @@ def recall_json(found: ltm.Recall) -> dict[str, Any]:
 
 def verdict(found: ltm.Verdict) -> str:
     """Why an episode is or is not in an answer."""
-    return "\n".join([f"{found.code.replace('_', ' ')}: {found.words}"] + ([points(found.hit)] if found.hit else []))
+    said = say("{code}: {words}", code=_label(found.code), words=translated(found.words))
+    return "\n".join([said] + ([points(found.hit)] if found.hit else []))
 
 
 def episode(found: ltm.Episode) -> str:
     """An episode whole."""
     data = found.to_json()
-    labels = [(key.replace("_", " "), ", ".join(value) if isinstance(value, list) else value) for key, value in data.items()]
-    said = [(label, printable(str(value), 600)) for label, value in labels if value not in ("", False) and label != "content"]
-    said.append(("version", str(found.version)))
-    return "\n".join([*(f"{label + ':':<15}{value}" for label, value in said), "", block(found.content)])
+    data |= {"status": term(found.status), "claim_type": term(found.claim_type), "pinned": found.pinned and term("True")}
+    labels = [
+        (_label(key), ", ".join(value) if isinstance(value, list) else value) for key, value in data.items() if key != "content"
+    ]
+    said = [(label, printable(str(value), 600)) for label, value in labels if value not in ("", False)]
+    said.append((_label("version"), str(found.version)))
+    return "\n".join([*(_row(label, value, 15) for label, value in said), "", block(found.content)])
+
+
+def _row(label: str, value: str, width: int) -> str:
+    """A label and what it names; English labels stand in a column, Chinese characters have no common width."""
+    return f"{label}：{value}" if is_chinese() else f"{label + ':':<{width}}{value}"
 
 
 def page(found: ltm.Page) -> str:
     """A page of episodes."""
-    lines = [f"{len(found.episodes)} of {found.total}", *(line(each) for each in found.episodes)]
-    return "\n".join(lines + ([f"more: --cursor {found.cursor}"] if found.cursor else []))
+    lines = [_of_total(len(found.episodes), found.total), *(line(each) for each in found.episodes)]
+    return "\n".join(lines + _more(found.cursor))
 
 
 def changed(done: ltm.Changed) -> str:
     """What became of a change, and how to take it back."""
-    counts = ", ".join(f"{n} {what}" for what, n in done.counts.items())
-    lines = [" ".join(filter(None, (done.outcome, printable(done.id)))) + (f": {counts}" if counts else "")]
-    lines += [f"removed {id}, drawn from it" for id in done.removed] + [f"note: {note}" for note in done.notes]
+    counts = _counted(done.counts)
+    said = " ".join(filter(None, (term(done.outcome), printable(done.id))))
+    lines = [said + (f"{term(': ')}{counts}" if counts else ""), *_drawn(done.removed), *_notes(done.notes)]
     return "\n".join(lines + undo_hint(done.audit_id))
 
 
 def edited(done: ltm.Changed) -> str:
     """How many were, or would be, changed."""
-    counts = ", ".join(f"{n} {what}" for what, n in done.counts.items() if n)
     verb = "would edit" if done.counts.get("changed") and not done.audit_id else "edited"
-    return "\n".join([f"{verb}: {counts}", *undo_hint(done.audit_id)])
+    counts = _counted({what: n for what, n in done.counts.items() if n})
+    return "\n".join([f"{term(verb)}{term(': ')}{counts}", *undo_hint(done.audit_id)])
 
 
 def timeline(days: Sequence[ltm.Day]) -> str:
     """Counts by day, status and importance."""
-    return "\n".join(f"{d.day}  {d.episodes:,} {d.status}, importance {d.importance}" for d in days) or "(nothing)"
+    template = "{day}  {n:,} {status}, importance {importance}"
+    rows = (say(template, day=each.day, n=each.episodes, status=term(each.status), importance=each.importance) for each in days)
+    return "\n".join(rows) or term("(nothing)")
 
 
 def speakers(found: Sequence[ltm.SpeakerInfo]) -> str:
     """Who spoke, with counts."""
-    rows = [
-        f"{printable(s.id)}  {printable(s.name) or '-'}  {s.episodes:,} episodes, {s.facts} facts, last {s.last_at[:10]}"
-        for s in found
-    ]
-    return "\n".join(rows) or "(nobody)"
+    rows = []
+    for each in found:
+        template = "{episodes:,} episodes, {facts} facts, last {day}"
+        counts = say(template, episodes=each.episodes, facts=each.facts, day=each.last_at[:10])
+        rows.append(f"{printable(each.id)}  {printable(each.name) or '-'}  {counts}")
+    return "\n".join(rows) or term("(nobody)")
 
 
 def settled(done: ltm.Changed) -> str:
@@ -135,9 +185,11 @@ def settled(done: ltm.Changed) -> str:
 
 def deleted(done: ltm.Changed) -> str:
     """How many were, or would be, deleted."""
-    counts = ", ".join(str(n) if what == "deleted" else f"{n} {what}" for what, n in done.counts.items() if n) or "none"
-    lines = [f"{'deleted' if done.audit_id or not any(done.counts.values()) else 'would delete'}: {counts}"]
-    return "\n".join([*lines, *(f"removed {id}, drawn from them" for id in done.removed), *undo_hint(done.audit_id)])
+    parts = [str(n) if what == "deleted" else _counted({what: n}) for what, n in done.counts.items() if n]
+    verb = "deleted" if done.audit_id or not any(done.counts.values()) else "would delete"
+    lines = [f"{term(verb)}{term(': ')}{term(', ').join(parts) or term('none')}"]
+    lines += [say("removed {id}, drawn from them", id=id) for id in done.removed]
+    return "\n".join(lines + undo_hint(done.audit_id))
 
 
 def several(done: Sequence[ltm.Changed]) -> str:
@@ -149,26 +201,37 @@ def history(versions: Sequence[ltm.Version]) -> str:
     """The states of an episode, oldest first."""
     lines = []
     for each in versions:
-        ended = f"  ended by {each.operation} {each.audit_id}" if each.until else ""
-        ended += f": {', '.join(name.replace('_', ' ') for name in each.changed)}" if each.changed else ""
-        lines.append(f"{each.since} to {each.until or 'now'}{ended}")
+        ended = (
+            say("  ended by {operation} {id}", operation=term(each.operation, "operation"), id=each.audit_id) if each.until else ""
+        )
+        ended += f"{term(': ')}{term(', ').join(map(_label, each.changed))}" if each.changed else ""
+        lines.append(_span(each.since, each.until) + ended)
         lines.append(f"  {line(each.episode)}")
     return "\n".join(lines)
+
+
+def _span(start: str, end: str) -> str:
+    return say("{start} to {end}", start=start, end=end or term("now"))
 
 
 def differences(found: Sequence[ltm.Difference]) -> str:
     """What differs between two moments."""
     lines = []
     for each in found:
-        lines.append(f"{each.change} {each.kind} {each.id}")
+        lines.append(say("{change} {kind} {id}", change=term(each.change), kind=term(each.kind), id=each.id))
         if each.change == "changed":
-            lines += [f"  {name}: {_value(each.before.get(name))} -> {_value(each.after.get(name))}" for name in each.after]
+            pairs = ((_label_of(name), each.before.get(name), each.after.get(name)) for name in each.after)
+            lines += [f"  {name}{term(': ')}{_value(before)} -> {_value(after)}" for name, before, after in pairs]
         else:
             view = each.after or each.before
-            status = f" ({view['status']})" if view.get("status") not in ("active", "current") else ""
+            status = say(" ({status})", status=term(view["status"])) if view.get("status") not in ("active", "current") else ""
             who = view.get("sender_name") or view.get("sender_id") or view.get("subject", "")
-            lines.append(f"  {printable(who)}{': ' if who else ''}{_value(view.get('content', view.get('value', '')))}{status}")
-    return "\n".join(lines) or "nothing differs"
+            lines.append(f"  {_said_by(who)}{_value(view.get('content', view.get('value', '')))}{status}")
+    return "\n".join(lines) or term("nothing differs")
+
+
+def _label_of(name: str) -> str:
+    return _label(name) if is_chinese() else name
 
 
 def _value(value: Any) -> str:
@@ -183,20 +246,35 @@ def profiles(found: Mapping[str, Any]) -> str:
     blocks = []
     for subject in ("session", "speaker"):
         if subject in found:
-            lines = [subject.capitalize(), block(found[subject].text()) or "(nothing known)"]
-            for fact in found.get(f"{subject}_history", ()):
-                span = f"{fact.created_at} to {fact.ended_at or 'now'}"
-                lines.append(
-                    f"  {span}  {fact.field} {fact.slot or '-'}: {printable(fact.value, 200)} ({fact.reason or fact.status})"
-                )
+            lines = [term(subject.capitalize()), _profile(found[subject])]
+            lines += [f"  {_fact(fact)}" for fact in found.get(f"{subject}_history", ())]
             blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
+def _fact(fact: ltm.Fact) -> str:
+    """A value of a profile in a line: its time, its place, what it was and why it ended."""
+    place, why = f"{term(fact.field)} {fact.slot or '-'}", term(fact.reason or fact.status)
+    said = say("{place}: {value} ({why})", place=place, value=printable(fact.value, 200), why=why)
+    return f"{_span(fact.created_at, fact.ended_at)}  {said}"
+
+
+def _profile(found: ltm.Profile) -> str:
+    """A profile in lines."""
+    if not is_chinese():
+        return block(found.text()) or "(nothing known)"
+    lines = [("Name", found.name), ("Traits", "、".join(found.traits)), ("Preferences", "、".join(found.preferences))]
+    lines += [("Recent change", translated(hint)) for hint in found.hints[:2]] + [("Notes", found.notes)]
+    hidden = [say("{n} more {name} not shown", n=n, name=term(name)) for name, n in found.hidden.items() if n]
+    lines.append(("Note", "；".join(hidden)))
+    return block("\n".join(f"{term(label)}：{value}" for label, value in lines if value)) or term("(nothing known)")
+
+
 def profile_change(change: ltm.ProfileChange) -> str:
     """What a profile write did, and the profile after it."""
-    lines = [f"{change.outcome}: {change.added} added, {change.ended} ended", block(change.profile.text()) or "(nothing known)"]
-    return "\n".join(lines + undo_hint(change.audit_id))
+    template = "{outcome}: {added} added, {ended} ended"
+    said = say(template, outcome=term(change.outcome), added=change.added, ended=change.ended)
+    return "\n".join([said, _profile(change.profile), *undo_hint(change.audit_id)])
 
 
 # ---------------------------------------------------------------------------------------------- audit
@@ -204,36 +282,42 @@ def profile_change(change: ltm.ProfileChange) -> str:
 
 def entry(each: ltm.AuditEntry) -> str:
     """An audit entry in a line."""
-    who = f" by {printable(each.actor_name or each.actor_id)}" if each.actor_id else ""
-    what = "(details erased)" if each.erased else printable(each.summary, 120)
-    return f"{each.id}  {each.at[:19]}Z  {each.operation} {printable(each.target_id)}{who} via {each.via}  {what}".rstrip()
+    head = f"{each.id}  {each.at[:19]}Z  {term(each.operation, 'operation')} {printable(each.target_id)}"
+    return _audited(head, each.actor_name or each.actor_id, each.via, None if each.erased else each.summary)
+
+
+def _audited(head: str, actor: str, via: str, summary: str | None) -> str:
+    """The line of an entry; no summary where its details were erased."""
+    who = say(" by {who}", who=printable(actor)) if actor else ""
+    what = term("(details erased)") if summary is None else printable(term(translated(summary)), 120)
+    head = head.rstrip() if is_chinese() else head  # a full-width comma follows, and some entries have no target
+    return f"{head}{who}{say(' via {via}', via=via)}  {what}".rstrip()
 
 
 def audit_page(found: ltm.AuditPage) -> str:
     """A page of the audit."""
-    lines = [f"{len(found.entries)} of {found.total}", *(entry(each) for each in found.entries)]
-    return "\n".join(lines + ([f"more: --cursor {found.cursor}"] if found.cursor else []))
+    lines = [_of_total(len(found.entries), found.total), *(entry(each) for each in found.entries)]
+    return "\n".join(lines + _more(found.cursor))
 
 
 def audit_entries(found: Mapping[str, Any]) -> str:
     """Every entry of an export, a line each."""
-    rows = []
-    for each in found["audit"]:
-        who = f" by {printable(each['sender_name'] or each['sender_id'])}" if each["sender_id"] else ""
-        what = "(details erased)" if each["erased"] else printable(each["summary"], 120)
-        head = f"{each['audit_id']}  {each['timestamp']}  {each['operation']} {printable(each['target_id'])}"
-        rows.append(f"{head}{who} via {each['via']}  {what}".rstrip())
-    return "\n".join(rows) or "(no entries)"
+    return "\n".join(map(_exported, found["audit"])) or term("(no entries)")
+
+
+def _exported(each: Mapping[str, Any]) -> str:
+    head = f"{each['audit_id']}  {each['timestamp']}  {term(each['operation'], 'operation')} {printable(each['target_id'])}"
+    return _audited(head, each["sender_name"] or each["sender_id"], each["via"], None if each["erased"] else each["summary"])
 
 
 def problems(found: Mapping[str, Any]) -> str:
     """Whether the chain holds."""
-    return "\n".join(found["problems"]) or f"whole up to {found['head'] or '(no entries)'}"
+    return "\n".join(map(translated, found["problems"])) or say("whole up to {head}", head=head(found))
 
 
 def head(found: Mapping[str, Any]) -> str:
     """The head of the chain."""
-    return found["head"] or "(no entries)"
+    return str(found["head"] or term("(no entries)"))
 
 
 # --------------------------------------------------------------------------------------------- review
@@ -242,49 +326,54 @@ def head(found: Mapping[str, Any]) -> str:
 def candidate(each: ltm.Candidate) -> str:
     """A candidate in a line."""
     body = each.payload
-    place = f"{body.get('field')}: " if each.type == "l1_profile" else ""
-    who = f"{printable(each.sender_name or each.sender_id)}: " if each.sender_id else ""
+    place = f"{term(str(body.get('field')))}{term(': ')}" if each.type == "l1_profile" else ""
+    who = _said_by(each.sender_name or each.sender_id) if each.sender_id else ""
     text = printable(str(body.get("content", body.get("value", ""))), 200)
-    return f"{each.id}  {each.status} {each.type}  {who}{place}{text}  ({printable(each.reason, 120)})"
+    kind = term(each.type)
+    why = say("({reason})", reason=printable(translated(each.reason), 120))
+    return f"{each.id}  {term(each.status)} {kind}  {who}{place}{text}  {why}"
 
 
 def extraction(found: ltm.Extraction) -> str:
     """What was found in a message."""
-    lines = [candidate(each) for each in found.candidates] or ["nothing found"]
-    return "\n".join(lines + [f"note: {note}" for note in found.notes])
+    lines = [candidate(each) for each in found.candidates] or [term("nothing found")]
+    return "\n".join(lines + _notes(found.notes))
 
 
 def candidate_page(found: ltm.CandidatePage) -> str:
     """A page of candidates."""
-    lines = [f"{len(found.candidates)} of {found.total}", *(candidate(each) for each in found.candidates)]
-    return "\n".join(lines + ([f"more: --cursor {found.cursor}"] if found.cursor else []))
+    lines = [_of_total(len(found.candidates), found.total), *(candidate(each) for each in found.candidates)]
+    return "\n".join(lines + _more(found.cursor))
 
 
 def preview(found: ltm.Preview) -> str:
     """What a consolidation would do."""
-    lines = [f"{found.n_superseded} superseded episodes could be archived"] + [f"  {line(each)}" for each in found.superseded]
-    lines += [f"{len(found.sources)} active episodes could be summarised"] + [f"  {line(each)}" for each in found.sources]
-    return "\n".join(lines + [f"note: {note}" for note in found.notes])
+    lines = [say("{n} superseded episodes could be archived", n=found.n_superseded)]
+    lines += [f"  {line(each)}" for each in found.superseded]
+    lines += [say("{n} active episodes could be summarised", n=len(found.sources))] + [f"  {line(each)}" for each in found.sources]
+    return "\n".join(lines + _notes(found.notes))
 
 
 def proposal(found: ltm.Proposal) -> str:
     """A proposal with all of its sources."""
-    lines = [f"proposal {found.id} ({found.status}) by {printable(found.model)}, until {found.expires_at}"]
+    template = "proposal {id} ({status}) by {model}, until {expires}"
+    lines = [say(template, id=found.id, status=term(found.status), model=printable(found.model), expires=found.expires_at)]
     lines += [f"  {block(found.content)}"] if found.content else []
-    lines += ["drawn from"] + [f"  {line(each)}" for each in found.sources]
-    lines += [f"publish: ltm consolidate run {found.id}"] if found.status == "pending" else []
-    return "\n".join(lines)
+    lines += [term("drawn from")] + [f"  {line(each)}" for each in found.sources]
+    hint = say("publish: {command} consolidate run {id}", command=command.get(), id=found.id)
+    return "\n".join(lines + ([hint] if found.status == "pending" else []))
 
 
 def proposals(found: Sequence[ltm.Proposal]) -> str:
     """Proposals, newest first."""
-    return "\n\n".join(proposal(each) for each in found) or "(no proposals)"
+    return "\n\n".join(proposal(each) for each in found) or term("(no proposals)")
 
 
 def lineage(found: Mapping[str, Any]) -> str:
     """What came from what."""
-    lines = [f"drawn from {id}" for id in found["sources"]] + [f"summarised in {id}" for id in found["summaries"]]
-    return "\n".join(lines) or "drawn from nothing, and nothing was drawn from it"
+    lines = [say("drawn from {id}", id=id) for id in found["sources"]]
+    lines += [say("summarised in {id}", id=id) for id in found["summaries"]]
+    return "\n".join(lines) or term("drawn from nothing, and nothing was drawn from it")
 
 
 # ------------------------------------------------------------------------------------------- transfer
@@ -297,29 +386,31 @@ def export(found: Mapping[str, Any]) -> str:
 
 def import_report(report: ltm.ImportReport) -> str:
     """What was taken in, and what was not and why."""
-    verb = "would be stored" if report.dry_run else "stored"
-    lines = [f"{report.episodes} episodes and {report.facts} facts {verb}, {report.duplicates} there already"]
-    lines += [f"record {position}: {printable(problem, 200)}" for position, problem in report.skipped]
-    lines += [f"record {position}: was erased here and stays out" for position in report.erased]
-    lines += [f"note: {printable(note, 300)}" for note in report.notes]
-    return "\n".join(lines + [each for id in report.audit_ids for each in undo_hint(id)])
+    stored = "{episodes} episodes and {facts} facts stored, {duplicates} there already"
+    foreseen = "{episodes} episodes and {facts} facts would be stored, {duplicates} there already"
+    counts = {"episodes": report.episodes, "facts": report.facts, "duplicates": report.duplicates}
+    lines = [say(foreseen if report.dry_run else stored, **counts)]
+    for position, problem in report.skipped:
+        lines.append(say("record {position}: {problem}", position=position, problem=printable(translated(problem), 200)))
+    lines += [say("record {position}: was erased here and stays out", position=position) for position in report.erased]
+    return "\n".join([*lines, *_notes(report.notes, 300), *(each for id in report.audit_ids for each in undo_hint(id))])
 
 
 def injection(found: ltm.Injection) -> str:
     """The blocks as a prompt gets them."""
-    lines = [found.text or f"(nothing: {found.reason.replace('_', ' ')})"]
-    return "\n".join(lines + [f"note: {note}" for note in found.notes])
+    lines = [found.text or say("(nothing: {reason})", reason=_label(found.reason))]
+    return "\n".join(lines + _notes(found.notes))
 
 
 def injections(found: Sequence[Mapping[str, Any]]) -> str:
     """The last prompts, each in a few lines."""
     lines = []
     for each in found:
-        lines.append(
-            f"{each['recorded_at']}  {printable(each['query'], 120)}  ({each['reason']}, {each['injection_chars']} characters)"
-        )
+        reason = _label(each["reason"]) if is_chinese() else each["reason"]
+        size = say("({reason}, {n} characters)", reason=reason, n=each["injection_chars"])
+        lines.append(f"{each['recorded_at']}  {printable(each['query'], 120)}  {size}")
         lines += [f"  {printable(shown['content'], 200)}" for shown in each["episodes"]]
-    return "\n".join(lines) or "(nothing was injected yet)"
+    return "\n".join(lines) or term("(nothing was injected yet)")
 
 
 # ----------------------------------------------------------------------------------------------- file
@@ -327,60 +418,77 @@ def injections(found: Sequence[Mapping[str, Any]]) -> str:
 
 def erasure(done: ltm.Erasure) -> str:
     """What was erased, and the proof if it was asked for."""
-    counts = ", ".join(f"{n} {what}" for what, n in done.counts.items()) or "nothing was there"
-    lines = [f"erased: {counts}", f"certificate {done.certificate}"]
-    lines += [f"kept: {id}, in which somebody else says the same" for id in done.kept]
+    lines = [say("erased: {counts}", counts=_counted(done.counts) or term("nothing was there"))]
+    lines += [say("certificate {id}", id=done.certificate)]
+    lines += [say("kept: {id}, in which somebody else says the same", id=id) for id in done.kept]
     if done.files:
-        lines.append(f"looked for {done.searched} texts, as they are and as JSON, in {', '.join(done.files)}")
-        lines += [f"found in {each}" for each in done.found] or ["none of them was found"]
-    lines += [f"note: {note}" for note in done.notes]
+        template = "looked for {n} texts, as they are and as JSON, in {files}"
+        lines.append(say(template, n=done.searched, files=term(", ").join(done.files)))
+        lines += [say("found in {place}", place=each) for each in done.found] or [term("none of them was found")]
+    lines += _notes(done.notes)
     verdict = "proven: nothing of it is left but what others hold" if done.found else "proven: nothing of it is left"
-    lines += [verdict if done.proven else "NOT proven: see above"] if done.proven is not None else []
+    lines += [term(verdict if done.proven else "NOT proven: see above")] if done.proven is not None else []
     return "\n".join(lines)
 
 
 def spaces(found: Sequence[ltm.SpaceInfo]) -> str:
     """Spaces with their counts."""
-    rows = [
-        f"{s.kind:<8}{printable(s.key, 200)}  {s.active} active of {s.episodes}, {s.facts} facts, {s.speakers} speakers"
-        for s in found
-    ]
-    return "\n".join(rows) or "(no space holds anything)"
+    rows = []
+    for each in found:
+        template = "{active} active of {episodes}, {facts} facts, {speakers} speakers"
+        counts = {"active": each.active, "episodes": each.episodes, "facts": each.facts, "speakers": each.speakers}
+        kind = f"{term(each.kind)}  " if is_chinese() else f"{each.kind:<8}"
+        rows.append(f"{kind}{printable(each.key, 200)}  {say(template, **counts)}")
+    return "\n".join(rows) or term("(no space holds anything)")
 
 
 def stats(data: Mapping[str, Any]) -> str:
     """Counts of the file."""
-    counts = {**{f"{status} episodes": n for status, n in data["episodes"].items()}, **data}
-    rows = [f"{name + ':':<22}{value:,}" for name, value in counts.items() if isinstance(value, int)]
-    rows += [f"{'embedder:':<22}{g['fingerprint']} ({g['dim']} dimensions, {g['state']})" for g in data["embedders"]]
+    counts = {say("{status} episodes", status=term(status)): n for status, n in data["episodes"].items()}
+    counts |= {term(name, "stats"): value for name, value in data.items() if isinstance(value, int)}
+    rows = [_row(name, f"{value:,}", 22) for name, value in counts.items()]
+    template = "{fingerprint} ({dim} dimensions, {state})"
+    for each in data["embedders"]:
+        rows.append(_row(term("embedder"), say(template, **{**each, "state": term(each["state"])}), 22))
     return "\n".join(rows)
 
 
 def health(found: ltm.Health) -> str:
     """Checks, and what they come to."""
-    return "\n".join(
-        [*(f"- {check.status:<5} {check.id}: {printable(check.detail, 300)}" for check in found.checks), f"Result: {found.status}"]
-    )
+    lines = []
+    for check in found.checks:
+        detail = printable(translated(check.detail), 300)
+        lines.append(say("- {status:<5} {id}: {detail}", status=term(check.status), id=check.id, detail=detail))
+    return "\n".join([*lines, say("Result: {status}", status=term(found.status))])
+
+
+def embedded(report: ltm.EmbedReport) -> str:
+    """How far the vectors are."""
+    text = f"{report.done} embedded, {report.failed} failed, {report.remaining} left ({report.state})"
+    return text + (f"\nlast error: {report.error}" if report.error else "")
 
 
 def fence(each: ltm.FenceInfo) -> str:
     """A fence in a line."""
-    return f"fence {each.id} on {printable(each.key) or 'the whole file'} since {each.since}: {printable(each.reason, 300)}"
+    template = "fence {id} on {key} since {since}: {reason}"
+    key, reason = printable(each.key) or term("the whole file"), printable(translated(each.reason), 300)
+    return say(template, id=each.id, key=key, since=each.since, reason=reason)
 
 
 def fences(found: Sequence[ltm.FenceInfo]) -> str:
     """The fences that stand."""
-    return "\n".join(fence(each) for each in found) or "no fence stands"
+    return "\n".join(fence(each) for each in found) or term("no fence stands")
 
 
 def fence_cleared(each: ltm.FenceInfo) -> str:
     """That writes go on."""
-    return f"cleared {fence(each)}"
+    return say("cleared {fence}", fence=fence(each))
 
 
 def settings(found: Mapping[str, Any]) -> str:
     """Settings with what they do."""
-    return "\n".join(f"{name} = {json.dumps(value)}  ({ltm.SETTINGS[name].words})" for name, value in found.items())
+    rows = ((name, json.dumps(value), translated(ltm.SETTINGS[name].words)) for name, value in found.items())
+    return "\n".join(say("{name} = {value}  ({what})", name=name, value=value, what=what) for name, value, what in rows)
 
 
 def setting(found: Mapping[str, Any]) -> str:
