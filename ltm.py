@@ -908,7 +908,9 @@ class _File:
             "PRAGMA mmap_size = 4294967296; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY"
         )
         self.distance = _load_distance(db)
-        if not writable and not self.readonly:
+        if self.readonly:
+            db.authorizer = _allow_reading
+        elif not writable:
             db.execute("PRAGMA query_only = ON")
         self._all.add(db)
         return db
@@ -1239,6 +1241,18 @@ class _File:
             for db in list(self._all):
                 db.close(True)
             self._writer = None
+
+
+def _allow_reading(action: int, one: str | None, other: str | None, database: str | None, trigger: str | None) -> int:
+    """The authorizer of a connection for reading: beside the flags of the open, so that neither alone holds the promise."""
+    import apsw
+
+    reads = (apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE, apsw.SQLITE_TRANSACTION)
+    queries = ("data_version", "page_count", "page_size", "user_version", "application_id", "table_info", "freelist_count")
+    checks = ("integrity_check", "quick_check", "foreign_key_check", "journal_mode", "table_list", "index_list")
+    asks = action == apsw.SQLITE_PRAGMA and (one in queries or one in checks) and (one != "journal_mode" or other is None)
+    checked = action == apsw.SQLITE_INSERT and one == "episode_fts"  # the index is told to check itself by an insert
+    return int(apsw.SQLITE_OK if action in reads or asks or checked else apsw.SQLITE_DENY)
 
 
 def _missing_derived(db: apsw.Connection) -> list[str]:

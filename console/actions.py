@@ -75,6 +75,35 @@ def opt(default: Any, help: str, *, choices: Sequence[str] = (), name: str = "",
     return dataclasses.field(default=default, metadata=metadata)
 
 
+class Field(NamedTuple):
+    """One thing that an input asks for. `kind`: str, int, float or bool; `several`: a list of them; `meta`: of `arg` and `opt`."""
+
+    name: str
+    kind: type
+    several: bool
+    optional: bool
+    default: Any
+    meta: Mapping[str, Any]
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return bool(self.meta.get("argument"))
+
+
+def fields_of(action: Action) -> list[Field]:
+    """What an action's input asks for, what must be given first."""
+    hints, found = typing.get_type_hints(action.input), []
+    for each in dataclasses.fields(action.input):
+        parts = [part for part in typing.get_args(hints[each.name]) if part is not type(None)]
+        optional = type(None) in typing.get_args(hints[each.name])
+        kind = parts[0] if optional else hints[each.name]
+        several = typing.get_origin(kind) is list
+        default = None if each.default is dataclasses.MISSING else each.default
+        found.append(Field(each.name, typing.get_args(kind)[0] if several else kind, several, optional, default, each.metadata))
+    return sorted(found, key=lambda field: not field.required)
+
+
 class _Input:
     """Base of inputs: JSON with a field that an action does not know is refused."""
 
@@ -745,6 +774,12 @@ def health(memory: ltm.Memory, given: Nothing) -> ltm.Health:
 def doctor(memory: ltm.Memory, given: Repair) -> ltm.Health:
     """Look at everything: pages, index, vectors, audit, jobs, fences, disk. Exit status 1 on an error."""
     return memory.doctor(repair=given.repair)
+
+
+@action("embed", words.embedded, who="admin", writes=True)
+def embed(memory: ltm.Memory, given: Nothing, progress: Callable[[int, int], None] | None = None) -> ltm.EmbedReport:
+    """Make the vectors that are missing. Stopped in between, it goes on where it was."""
+    return memory.embed_pending(progress=progress)
 
 
 @action("fence list", words.fences, who="admin")

@@ -23,7 +23,7 @@ import ltm_models
 
 from . import demo as demonstration
 from . import words
-from .actions import ACTIONS, Action, to_data
+from .actions import ACTIONS, Action, fields_of, to_data
 
 F = TypeVar("F", bound=Callable[..., Any])
 IMPORT_BATCH = 500  # lines in one transaction
@@ -142,30 +142,25 @@ GROUPS = {
     "fence": "Blocks on writes.",
     "config": "Settings of the file.",
 }
-OWN = ("export", "import")  # they deal with files, so their commands are written below
+OWN = ("export", "import", "embed")  # they deal with files or models, so their commands are written below
 
 
 def parameters(action: Action) -> Iterator[click.Parameter]:
     """The arguments and options that an action's input asks for."""
-    hints = typing.get_type_hints(action.input)
-    for each in sorted(dataclasses.fields(action.input), key=lambda field: not field.metadata.get("argument")):
-        meta, hint = each.metadata, hints[each.name]
-        optional = type(None) in typing.get_args(hint)
-        kind = next((part for part in typing.get_args(hint) if part is not type(None)), hint) if optional else hint
-        several = typing.get_origin(kind) is list
-        if meta.get("argument") or meta.get("rest"):
-            required = bool(meta.get("argument"))
-            rest: dict[str, Any] = {"nargs": -1} if several else {} if required else {"default": each.default}
-            yield click.Argument([each.name], required=required, type=int if kind is int else str, **rest)
+    for each in fields_of(action):
+        meta = each.meta
+        if each.required or meta.get("rest"):
+            rest: dict[str, Any] = {"nargs": -1} if each.several else {} if each.required else {"default": each.default}
+            yield click.Argument([each.name], required=each.required, type=each.kind, **rest)
             continue
         flag = "--" + (meta["name"] or each.name).replace("_", "-")
-        options: dict[str, Any] = {"help": meta["help"], "metavar": meta["metavar"] or None, "multiple": several}
-        if kind is bool:
-            flag += f"/--no-{flag[2:]}" if optional else ""
-            options |= {"is_flag": True, "default": None if optional else False}
+        options: dict[str, Any] = {"help": meta["help"], "metavar": meta["metavar"] or None, "multiple": each.several}
+        if each.kind is bool:
+            flag += f"/--no-{flag[2:]}" if each.optional else ""
+            options |= {"is_flag": True, "default": None if each.optional else False}
         else:
-            options["type"] = click.Choice(meta["choices"]) if meta["choices"] else int if kind is int else str
-            if not several:
+            options["type"] = click.Choice(meta["choices"]) if meta["choices"] else each.kind
+            if not each.several:
                 options |= {"default": each.default, "show_default": each.default not in (None, "")}
         yield click.Option([flag, each.name], **options)
 
@@ -310,6 +305,49 @@ def import_file(target: Target, /, file: str, document: str, **options: Any) -> 
 # ---------------------------------------------------------------------------------------- of its own
 
 
+@cli.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="The port; 0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The address to listen on.")
+@click.option("--allow-remote", is_flag=True, help="Other machines are meant to reach it: whoever has the link can do everything.")
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@click.option("--read-only", is_flag=True, help="Open the file for reading only: nothing can be changed.")
+@click.option("--token-file", type=click.Path(dir_okay=False), help="Also write the link to this file, readable by you alone.")
+@click.option("--actor", default="", metavar="NAME", help="Who acts, for the audit.")
+@click.pass_obj
+def serve(
+    target: Target, /, port: int, host: str, open_page: bool, read_only: bool, token_file: str | None, **options: Any
+) -> None:
+    """Show the memory console in a browser, for one file and all of its chats. Ctrl-C stops it.
+
+    The link holds a token: whoever has it can do what the page can.
+    """
+    from . import api, web
+
+    with target.memory(readonly=read_only) as memory:
+        console = api.Console(memory, host="serve", actor=options["actor"])
+        with web.Server(console, host=host, port=port, remote=options["allow_remote"]) as server:
+            if options["allow_remote"]:
+                click.echo(f"warning: {host} can be reached from elsewhere, and what is sent can be read on the way", err=True)
+            if token_file:
+                write_private(token_file, server.url + "\n")
+            click.echo(f"The memory console of {memory.path} is at\n  {server.url}\nCtrl-C stops it.")
+            if open_page:
+                click.launch(server.url)
+            web.serve(server)
+    click.echo("stopped")
+
+
+def write_private(path: str, text: str) -> None:
+    """Write a file that nobody else can read, also when it was there before."""
+    draft = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(text)
+        os.replace(draft, path)
+    except OSError as error:
+        raise ltm.StorageError(f"{path} cannot be written: {error.strerror}") from error
+
+
 @command(cli)
 @click.pass_obj
 def init(target: Target) -> Any:
@@ -355,8 +393,7 @@ def embed(target: Target, abandon: bool) -> Any:
         return {"abandoned": done}, "abandoned" if done else "no model is being built"
     with target.memory() as memory, bar("embedding") as shown:
         report = memory.embed_pending(progress=advance(shown))
-    text = f"{report.done} embedded, {report.failed} failed, {report.remaining} left ({report.state})"
-    return dataclasses.asdict(report), text + (f"\nlast error: {report.error}" if report.error else "")
+    return dataclasses.asdict(report), words.embedded(report)
 
 
 @command(cli)

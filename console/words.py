@@ -462,6 +462,12 @@ def health(found: ltm.Health) -> str:
     return "\n".join([*lines, say("Result: {status}", status=term(found.status))])
 
 
+def embedded(report: ltm.EmbedReport) -> str:
+    """How far the vectors are."""
+    text = f"{report.done} embedded, {report.failed} failed, {report.remaining} left ({report.state})"
+    return text + (f"\nlast error: {report.error}" if report.error else "")
+
+
 def fence(each: ltm.FenceInfo) -> str:
     """A fence in a line."""
     template = "fence {id} on {key} since {since}: {reason}"

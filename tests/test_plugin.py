@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
+import subprocess
 import sys
 import warnings
 import zipfile
@@ -29,6 +31,7 @@ with warnings.catch_warnings():
     from langbot_plugin.api.entities.builtin.rag.context import RetrievalContext
     from langbot_plugin.api.proxies.event_context import EventContextProxy
     from langbot_plugin.api.proxies.execute_context import ExecuteContextProxy
+    from langbot_plugin.api.proxies.invocation import bind_invocation
     from langbot_plugin.runtime.io.handler import Handler
 
 KB = "kb-1"
@@ -42,10 +45,13 @@ class Host(Handler):
         self.set: dict[str, Any] = {}
         self.embeddings = 0
         self.fail: set[str] = set()
+        self.asked: list[str] = []
+        self.knowledge_bases = [KB]
 
     async def call_action(self, action: Any, data: dict[str, Any], timeout: float = 15.0) -> dict[str, Any]:
         """One answer for each action."""
         name = action.value
+        self.asked.append(name)
         if name in self.fail:
             raise RuntimeError(f"{name} is down")
         if name == "get_bot_uuid":
@@ -55,6 +61,8 @@ class Host(Handler):
         if name == "set_query_var":
             self.set[data["key"]] = data["value"]
             return {}
+        if name == "list_knowledge_bases":
+            return {"knowledge_bases": [{"uuid": each, "name": each} for each in self.knowledge_bases]}
         if name == "invoke_embedding":
             self.embeddings += 1
             return {"vectors": ltm.HashEmbedder(64).embed_passages(data["texts"])}
@@ -84,36 +92,43 @@ def plugin_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 Scenario = Callable[[Any], Coroutine[Any, Any, None]]
 
 
+async def begin(file: Path, **config: Any) -> Any:
+    """A started plugin, its components and its host."""
+    main = load("main.py")
+    plugin = main.LongTermMemoryPlugin()
+    host = plugin.plugin_runtime_handler = Host()
+    plugin.config = {"database_path": str(file), **config}
+    await plugin.initialize()
+    world = SimpleNamespace(plugin=plugin, host=host, bridge=plugin.bridge)
+    for kind, name in (
+        ("tools", "remember"),
+        ("tools", "recall_memory"),
+        ("tools", "update_profile"),
+        ("tools", "forget"),
+        ("commands", "memory"),
+        ("event_listener", "memory_injector"),
+        ("knowledge_engine", "long_term_memory"),
+        ("pages/memory_console", "memory_console"),
+    ):
+        module = load(f"components/{kind}/{name}.py")
+        made = next(
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and value.__module__ == module.__name__ and hasattr(value, "__kind__")
+        )()
+        made.plugin = plugin
+        setattr(world, name, made)
+    return world
+
+
 @pytest.fixture
 def run(plugin_path: None, tmp_path: Path) -> Callable[..., None]:
     """Run a scenario with a started plugin, its components and its host."""
 
     def run_(scenario: Scenario, **config: Any) -> None:
         async def all_of_it() -> None:
-            main = load("main.py")
-            plugin = main.LongTermMemoryPlugin()
-            host = plugin.plugin_runtime_handler = Host()
-            plugin.config = {"database_path": str(tmp_path / "memory.db"), **config}
-            await plugin.initialize()
-            world = SimpleNamespace(plugin=plugin, host=host, bridge=plugin.bridge)
-            for kind, name in (
-                ("tools", "remember"),
-                ("tools", "recall_memory"),
-                ("tools", "update_profile"),
-                ("tools", "forget"),
-                ("commands", "memory"),
-                ("event_listener", "memory_injector"),
-                ("knowledge_engine", "long_term_memory"),
-                ("pages/memory_console", "memory_console"),
-            ):
-                module = load(f"components/{kind}/{name}.py")
-                made = next(
-                    value
-                    for value in vars(module).values()
-                    if isinstance(value, type) and value.__module__ == module.__name__ and hasattr(value, "__kind__")
-                )()
-                made.plugin = plugin
-                setattr(world, name, made)
+            world = await begin(tmp_path / "memory.db", **config)
+            plugin = world.plugin
             try:
                 await scenario(world)
             finally:
@@ -138,20 +153,40 @@ async def says(world: Any, tool: str, who: str, group: str = "g1", **params: Any
     return dict(answer)
 
 
-async def prompt(world: Any, who: str, text: str, group: str = "g1", attached: list[str] | None = None) -> list[str]:
+async def prompt(
+    world: Any, who: str, text: str, group: str = "g1", attached: list[str] | None = None, query: str = "", **given: Any
+) -> list[str]:
     """What a turn's prompt gets."""
     world.host.vars = {
         "sender_id": who,
         "sender_name": who.title(),
         "user_message_text": text,
         "_knowledge_base_uuids": attached or [KB, "x"],
+        **given,
     }
     event = events.PromptPreProcessing(session_name=f"group_{group}", default_prompt=[], prompt=[])
     context = EventContextProxy(
-        query_id=7, query_uuid=f"q-{text}", event_name="PromptPreProcessing", event=event, plugin_runtime_handler=world.host
+        query_id=7,
+        query_uuid=query or f"q-{text}",
+        event_name="PromptPreProcessing",
+        event=event,
+        plugin_runtime_handler=world.host,
     )
     await world.memory_injector.before(context)
+    assert event.prompt == []  # fact 2: nothing that is put there reaches the model
     return [str(message.content) for message in event.default_prompt]
+
+
+async def answered(world: Any, text: str, query: str) -> None:
+    """The host tells that a turn was answered, or a part of its answer."""
+    event = events.NormalMessageResponded(
+        launcher_type="group", launcher_id="g1", sender_id="carol", session=session(), prefix="", response_text=text,
+        finish_reason="stop", funcs_called=[],
+    )  # fmt: skip
+    context = EventContextProxy(
+        query_id=7, query_uuid=query, event_name="NormalMessageResponded", event=event, plugin_runtime_handler=world.host
+    )
+    await world.memory_injector.after(context)
 
 
 async def command(world: Any, who: str, text: str, privilege: int = 1, group: str = "g1") -> str:
@@ -272,24 +307,17 @@ def test_a_turn_asks_the_embedding_model_once(run: Callable[..., None]) -> None:
     run(scenario)
 
 
-def test_a_message_is_looked_through_once_however_often_its_answer_is_told(run: Callable[..., None]) -> None:
+def test_fact_8_a_message_is_looked_through_once_however_often_its_answer_is_told(run: Callable[..., None]) -> None:
     async def scenario(world: Any) -> None:
         await world.long_term_memory.on_knowledge_base_create(KB, {"candidate_extraction_enabled": True})
         text = "Tomorrow I meet Dora at 5 pm."
+        looked = []
+        extract = world.memory_injector._extract
+        world.memory_injector._extract = lambda *turn: looked.append(turn) or extract(*turn)
         await prompt(world, "carol", text)
         for chunk in ("O", "OK", "OK."):
-            event = events.NormalMessageResponded(
-                launcher_type="group", launcher_id="g1", sender_id="carol", session=session(), prefix="", response_text=chunk,
-                finish_reason="stop", funcs_called=[],
-            )  # fmt: skip
-            context = EventContextProxy(
-                query_id=7,
-                query_uuid=f"q-{text}",
-                event_name="NormalMessageResponded",
-                event=event,
-                plugin_runtime_handler=world.host,
-            )
-            await world.memory_injector.after(context)
+            await answered(world, chunk, f"q-{text}")
+        assert len(looked) == 1
         await asyncio.gather(*world.bridge._tasks)
         space = world.bridge.memory.space(ltm.Scope("b1", "group", "g1"))
         (candidate,) = space.candidates.list().candidates
@@ -304,7 +332,7 @@ def test_every_subcommand_is_answered(run: Callable[..., None]) -> None:
         for text, wanted in {
             "!memory": "Isolation: session",
             "!memory  ": "Isolation: session",
-            "!memory help": "!memory [archive",
+            "!memory help": "undo AUDIT-ID",
             "!memory health": "Result: OK",
             "!memory profile": "Session",
             "!memory profile edit set preferences green tea": "green tea",
@@ -388,6 +416,46 @@ def test_a_document_belongs_to_the_chat_that_it_names(run: Callable[..., None]) 
     run(scenario)
 
 
+# Fails on the code of today: the host's configuration in the file is read, changed and written in three steps, and what another
+# handler wrote between them is lost; of a document, with it, where it is to be deleted.
+def test_documents_that_are_taken_in_at_once_can_all_be_deleted(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        async def ingest(n: int) -> Any:
+            scope = {"bot": "b1", "launcher_type": "group", "launcher_id": "g1"}
+            text = json.dumps({"scope": scope, "episodes": [{"content": f"club number {n} meets at nine"}]})
+            file = SimpleNamespace(metadata=SimpleNamespace(document_id=f"d{n}"), storage_path="p")
+            context = SimpleNamespace(file_object=file, parsed_content=SimpleNamespace(text=text))
+            return await world.long_term_memory.ingest(context)
+
+        done = await asyncio.gather(*map(ingest, range(6)))
+        assert {each.status.value for each in done} == {"completed"}
+        assert all([await world.long_term_memory.delete_document(KB, f"d{n}") for n in range(6)])
+        assert world.bridge.memory.space(ltm.Scope("b1", "group", "g1")).list().total == 0
+
+    run(scenario)
+
+
+def test_options_that_are_set_at_once_are_all_set(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        wanted = {"auto_recall_top_k": 5, "candidate_max_per_turn": 4, "injection_budget": 5000}
+        await asyncio.gather(*(world.bridge.configure(name, str(value)) for name, value in wanted.items()))
+        assert {name: value for name, value in (await world.bridge.settings()).items() if name in wanted} == wanted
+
+    run(scenario)
+
+
+def test_a_file_of_another_installation_gets_a_knowledge_base(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        world.host.knowledge_bases = ["kb-of-before"]
+        await world.long_term_memory.on_knowledge_base_create("kb-of-before", {"auto_recall_top_k": 7})
+        world.host.knowledge_bases = [KB]  # the plugin was installed anew, with database_path at the old file
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        assert len(await prompt(world, "carol", "Oslo?")) == 1
+
+    run(scenario)
+
+
 def test_memory_that_cannot_be_opened_says_so_and_ends_no_turn(run: Callable[..., None], tmp_path: Path) -> None:
     (tmp_path / "broken.db").write_bytes(b"not a database at all, but long enough to be read as one" * 40)
 
@@ -443,3 +511,213 @@ def test_the_package_is_small_whole_and_always_the_same(tmp_path: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name == "build.py"]
     assert "path: components/pages/memory_console/index.html" in manifest
     assert f"version: {ltm.__version__}" in manifest
+
+
+# The ten facts of the host that decide the design: each test fails when its fact is forgotten. Fact 8 is tested above; what can be
+# seen in the real host alone is in tests/e2e.
+
+TOOLS = ("remember", "recall_memory", "update_profile", "forget")
+GOOD = {
+    "remember": {"content": "Bob flies to Oslo"},
+    "recall_memory": {"query": "Oslo"},
+    "update_profile": {"field": "preferences", "action": "set", "value": "tea", "fact_key": "drink"},
+    "forget": {"episode_id": "0" * 12},
+}
+
+
+def asked_in(group: str = "g1", sender: str = "carol", query: str = "when does Bob fly to Oslo?") -> RetrievalContext:
+    settings = {"session_name": f"group_{group}", "bot_uuid": "b1", "sender_id": sender, "top_k": 5}
+    return RetrievalContext(query=query, retrieval_settings=settings)
+
+
+def told(found: Any) -> str:
+    return "\n".join(part.text for entry in found.results for part in entry.content)
+
+
+def boom(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_fact_1_agents_are_plugins_and_take_objects_alone(run: Callable[..., None], tool: str) -> None:
+    async def scenario(world: Any) -> None:
+        for params in (GOOD[tool], {}, {"content": "", "value": "", "query": ""}):
+            answer = await says(world, tool, "bob", **params)
+            assert type(answer) is dict
+            assert json.loads(json.dumps(answer)) == answer
+
+    run(scenario)
+
+
+def test_fact_2_only_the_default_prompt_reaches_the_model(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        (text,) = await prompt(world, "carol", "when does Bob fly to Oslo?")  # it looks that the other list is untouched
+        assert "Bob flies to Oslo on Friday" in text
+
+    run(scenario)
+
+
+def test_fact_3_an_agent_s_retrieval_brings_what_no_listener_could(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        await says(world, "update_profile", "carol", field="preferences", action="set", value="green tea", fact_key="drink")
+        world.host.fail = {"get_query_vars", "get_bot_uuid"}  # an agent's turn has no query
+        found = told(await world.long_term_memory.retrieve(asked_in()))
+        assert "Bob flies to Oslo on Friday" in found
+        assert "green tea" in found
+        assert "green tea" not in told(await world.long_term_memory.retrieve(asked_in(sender="bob")))
+        assert told(await world.long_term_memory.retrieve(asked_in(group="g2", sender="bob"))) == ""
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("broken", ["inject", "recall", "remember", "list", "forget"])
+def test_fact_4_no_exception_whatever_leaves_a_component(
+    run: Callable[..., None], broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"candidate_extraction_enabled": True})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        monkeypatch.setattr(ltm.Space, broken, boom)
+        await prompt(world, "carol", "Oslo?")
+        await answered(world, "OK", "q-Oslo?")
+        for text in ("!memory", "!memory list", "!memory search Oslo", "!memory forget 0"):
+            assert await command(world, "bob", text)
+
+    run(scenario)
+
+
+# Fails on the code of today: only LtmError is caught in the engine's retrieve and in the tools. Strict: take the mark away with it.
+def test_fact_4_nor_a_retrieval(run: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: Any) -> None:
+        monkeypatch.setattr(ltm.Space, "inject", boom)
+        assert (await world.long_term_memory.retrieve(asked_in())).results == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("tool", "broken"), [("remember", "remember"), ("recall_memory", "recall"), ("forget", "forget")])
+def test_fact_4_nor_a_tool(run: Callable[..., None], tool: str, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: Any) -> None:
+        monkeypatch.setattr(ltm.Space, broken, boom)
+        assert "error" in await says(world, tool, "bob", **GOOD[tool])
+
+    run(scenario)
+
+
+def test_fact_5_what_a_handler_started_may_ask_the_host_when_the_handler_has_ended(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"embedding_model_uuid": "m1"})
+        await asyncio.gather(*world.bridge._tasks)
+        before = world.host.embeddings
+        scope = {"bot": "b1", "launcher_type": "group", "launcher_id": "g1"}
+        text = json.dumps({"scope": scope, "episodes": [{"content": "the club meets at nine"}]})
+        file = SimpleNamespace(metadata=SimpleNamespace(document_id="d1"), storage_path="p")
+        with bind_invocation(world.host):  # the host's own: what is asked under it after its end is refused
+            await world.long_term_memory.ingest(SimpleNamespace(file_object=file, parsed_content=SimpleNamespace(text=text)))
+        await asyncio.gather(*world.bridge._tasks)
+        assert world.host.embeddings > before
+        assert world.bridge.memory.space(ltm.Scope("b1", "group", "g1")).pending() == 0
+
+    run(scenario)
+
+
+def test_fact_6_a_turn_is_known_by_its_uuid_and_read_while_it_lives(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"candidate_extraction_enabled": True})
+        one, other = "Tomorrow I meet Dora at 5 pm.", "On Friday I meet Emil at 6 pm."
+        await prompt(world, "carol", one, query="first")  # both have the number 7: a host that starts again counts from 0
+        await prompt(world, "bob", other, query="second")
+        world.host.fail = {"get_query_vars", "get_bot_uuid"}  # the query is gone when its answer is sent
+        await answered(world, "OK", "first")
+        await answered(world, "OK", "second")
+        await asyncio.gather(*world.bridge._tasks)
+        found = world.bridge.memory.space(ltm.Scope("b1", "group", "g1")).candidates.list().candidates
+        assert {(each.payload["content"], each.sender_id) for each in found} == {(one, "carol"), (other, "bob")}
+
+    run(scenario)
+
+
+def test_fact_7_who_speaks_is_not_who_opened_the_session(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        for tool in TOOLS:
+            await says(world, tool, "carol", **GOOD[tool])  # in a session that "first" opened
+        space = world.bridge.memory.space(ltm.Scope("b1", "group", "g1"))
+        (episode,) = space.list().episodes
+        assert episode.speaker == ltm.Speaker("carol", "Carol")
+        assert space.audit.list().entries
+        assert {each.actor_id for each in space.audit.list().entries} == {"carol"}
+        assert "Speaking now: Bob, id bob" in (await prompt(world, "bob", "when does Bob fly to Oslo?"))[0]
+        assert "tea" in told(await world.long_term_memory.retrieve(asked_in(query="Oslo?")))
+        assert "tea" not in told(await world.long_term_memory.retrieve(asked_in(query="Oslo?", sender="first")))
+
+    run(scenario)
+
+
+def test_fact_9_the_host_s_vector_store_and_storage_hold_nothing_of_ours(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"embedding_model_uuid": "m1"})
+        for tool in TOOLS:
+            await says(world, tool, "bob", **GOOD[tool])
+        await prompt(world, "carol", "when does Bob fly to Oslo?")
+        await answered(world, "OK", "q-when does Bob fly to Oslo?")
+        assert "Oslo" in told(await world.long_term_memory.retrieve(asked_in(query="Oslo?")))
+        await command(world, "bob", "!memory search Oslo")
+        await world.long_term_memory.on_knowledge_base_delete(KB)
+        await asyncio.gather(*world.bridge._tasks)
+        assert set(world.host.asked) <= {
+            "get_bot_uuid",
+            "get_query_vars",
+            "set_query_var",
+            "invoke_embedding",
+            "list_knowledge_bases",
+        }
+
+    run(scenario)
+
+
+KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+sys.path.insert(0, "plugin")
+from tests.test_plugin import GOOD, KB, TOOLS, answered, begin, prompt, says
+
+async def all_of_it():
+    world = await begin(Path(sys.argv[1]))
+    await world.long_term_memory.on_knowledge_base_create(KB, {"auto_recall_top_k": 7, "candidate_extraction_enabled": True})
+    await prompt(world, "carol", "hello")
+    for tool in TOOLS:
+        await says(world, tool, "bob", **GOOD[tool])
+        if tool == sys.argv[2]:
+            os._exit(0)
+
+asyncio.run(all_of_it())
+"""
+
+
+@pytest.mark.parametrize("last", ["remember", "update_profile"])
+def test_fact_10_what_was_answered_outlives_a_process_that_is_killed(tmp_path: Path, last: str) -> None:
+    file = tmp_path / "memory.db"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", KILLED, str(file), last], cwd=ROOT, check=True)
+    with ltm.open(file) as memory:
+        assert memory.check() == []
+        assert memory.host_config()["creation"]["auto_recall_top_k"] == 7
+        space = memory.space(ltm.Scope("b1", "group", "g1"), speaker=ltm.Speaker("bob", "Bob"))
+        assert [each.content for each in space.list().episodes] == ["Bob flies to Oslo"]
+        assert ("tea" in space.profiles.get("speaker").text()) == (last == "update_profile")
+
+
+def test_every_label_is_in_seven_languages() -> None:
+    languages = ("en_US", "zh_Hans", "zh_Hant", "ja_JP", "vi_VN", "th_TH", "es_ES")
+    blocks = 0
+    for path in sorted(PLUGIN.rglob("*.yaml")):
+        text = path.read_text("utf-8")
+        inline = [found[1] for found in re.finditer(r"(?:label|description): (\{.*?\})", text)]
+        nested = [found[1] for found in re.finditer(r"(?:label|description):\n((?: +\w\w_\w+: .*\n)+)", text)]
+        for block in inline + nested:
+            blocks += 1
+            assert re.findall(r"\b(\w\w_\w+): ", block) == list(languages), (path.name, block)
+    assert blocks > 40

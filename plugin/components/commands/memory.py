@@ -16,11 +16,15 @@ from langbot_plugin.api.entities.builtin.command.context import CommandReturn
 import ltm
 from ltm_console import words
 from ltm_console.actions import ACTIONS, to_data
+from ltm_console.language import say, speaking, translated, typed
 
 log = logging.getLogger("ltm.plugin")
 ALIASES = {"h": "health", "p": "profile", "s": "search", "l": "list", "ls": "list", "f": "forget", "del": "forget", "e": "export"}
 PAGE = 10
 REPLY_CHARS = 3_500  # chat platforms cut or refuse longer messages
+
+
+ADMINISTRATORS = "Only an administrator may do this. Administrators are named in the plugin's configuration."
 
 
 class _Usage(Exception):
@@ -40,7 +44,8 @@ def _statuses(given: list[str], base: Sequence[str]) -> tuple[list[str], list[st
         else:
             rest.append(word)
     if wrong := [each for each in chosen if each not in ltm.STATUSES]:
-        raise _Usage(f"{wrong[0] or '(nothing)'} is no status; there are {', '.join(ltm.STATUSES)}")
+        known = ", ".join(ltm.STATUSES)
+        raise _Usage(say("{word} is no status; there are {known}", word=wrong[0] or say("(nothing)"), known=known))
     return list(dict.fromkeys(chosen)), rest
 
 
@@ -60,22 +65,31 @@ class MemoryCommand(Command):
         """The answer to a command; never an exception, which would leave the user without any."""
         try:
             who, known = await identity.of_context(context)
+        except Exception:
+            log.exception("a command came without its query")
+            return say("Error: the host did not say whose command this is.")
+        written = str(getattr(context, "full_command_text", "") or "") + str(known.get("group_name") or "")
+        with speaking(self.plugin.bridge.language(who, written)), typed("!memory"):
+            text = await self._answer(context, who, known)
+        if len(text) <= REPLY_CHARS:
+            return text
+        return text[:REPLY_CHARS] + say("\n... ({n:,} characters; use the console or the command line)", n=len(text))
+
+    async def _answer(self, context: Any, who: bridges.Who, known: dict[str, Any]) -> str:
+        bridge = self.plugin.bridge
+        try:
             given = [word for word in context.params if word]
             given = given[1:] if given[:1] == ["memory"] else given  # "*" is called with the name of the command in front
             attached = known.get("_knowledge_base_uuids")
-            text = await self._dispatch(who, int(context.privilege), given, _tail(context), attached)
+            return await self._dispatch(who, int(context.privilege), given, _tail(context), attached)
         except _Usage as usage:
-            text = str(usage)
+            return str(usage)
         except ltm.LtmError as error:
-            text = f"Memory is off: {error}" if self.plugin.bridge.memory is None else f"Error: {error}"
+            why = translated(str(error))
+            return say("Memory is off: {why}", why=why) if bridge.memory is None else say("Error: {why}", why=why)
         except Exception:
             log.exception("a command failed")
-            text = "Error: this did not work; the log of the plugin says why."
-        return (
-            text
-            if len(text) <= REPLY_CHARS
-            else f"{text[:REPLY_CHARS]}\n... ({len(text):,} characters; use the console or the command line)"
-        )
+            return say("Error: this did not work; the log of the plugin says why.")
 
     async def _dispatch(self, who: bridges.Who, privilege: int, given: list[str], tail: str, attached: Any) -> str:
         bridge = self.plugin.bridge
@@ -87,12 +101,12 @@ class MemoryCommand(Command):
             kb = await bridge.kb_id()
             return await bridge.run(_overview, bridge, space, kb, attached)
         if name == "help":
-            return HELP
+            return say(HELP)
         reader = READERS.get(name)
         if reader is None:
-            raise _Usage(f"!memory {name} is not known.\n{HELP}")
+            raise _Usage(say("!memory {name} is not known.", name=name[:80]) + "\n" + say(HELP))
         action, data = reader(rest, tail)
-        self._permit(action, who, privilege, space, data)
+        await self._permit(action, who, privilege, space, data)
         if action == "consolidate draft":
             return await self._draft(space)
         text = await bridge.run(_run, action, space, data)
@@ -100,13 +114,13 @@ class MemoryCommand(Command):
             await bridge.wrote(space)
         return str(text)
 
-    def _permit(self, name: str, who: bridges.Who, privilege: int, space: ltm.Space, data: dict[str, Any]) -> None:
-        need = ACTIONS[name].who
-        if need == "anyone" or self.plugin.bridge.is_admin(who, privilege):
+    async def _permit(self, name: str, who: bridges.Who, privilege: int, space: ltm.Space, data: dict[str, Any]) -> None:
+        need, bridge = ACTIONS[name].who, self.plugin.bridge
+        if need == "anyone" or bridge.is_admin(who, privilege):
             return
-        if need == "author" and space.audit.get(data["audit_id"]).actor_id == who.sender_id:
+        if need == "author" and (await bridge.run(space.audit.get, data["audit_id"])).actor_id == who.sender_id:
             return
-        raise _Usage("Only an administrator may do this. Administrators are named in the plugin's configuration.")
+        raise _Usage(say(ADMINISTRATORS))
 
     async def _draft(self, space: ltm.Space) -> str:
         """What a run would archive; and with a model, a summary to approve."""
@@ -124,12 +138,13 @@ class MemoryCommand(Command):
         bridge = self.plugin.bridge
         await bridge.open()
         if not rest:
-            lines = [f"{name} = {json.dumps(bridge.options[name])}  ({option.words})" for name, option in bridges.OPTIONS.items()]
-            return "\n".join(lines + bridge.problems)
+            found = await bridge.settings()
+            lines = [f"{name} = {json.dumps(value)}  ({translated(bridges.OPTIONS[name].words)})" for name, value in found.items()]
+            return "\n".join(lines + [translated(each) for each in bridge.problems])
         if len(rest) < 3 or rest[0] != "set":
-            raise _Usage("Usage: !memory config [set NAME VALUE]")
+            raise usage("config [set NAME VALUE]")
         if not bridge.is_admin(who, privilege):
-            raise _Usage("Only an administrator may do this. Administrators are named in the plugin's configuration.")
+            raise _Usage(say(ADMINISTRATORS))
         value = await bridge.configure(rest[1], " ".join(rest[2:]))
         return f"{rest[1]} = {json.dumps(value)}"
 
@@ -146,43 +161,52 @@ def _run(name: str, space: ltm.Space, data: dict[str, Any]) -> str:
     found = action.run(space if action.on is ltm.Space else space.memory, action.input(**data))
     if name in ("export", "audit export"):
         return json.dumps(to_data(found, space.scope), ensure_ascii=False)
-    return action.text(found).replace("ltm undo", "!memory undo").replace("ltm consolidate", "!memory consolidate")
+    return action.text(found)
 
 
 def _overview(bridge: bridges.Bridge, space: ltm.Space, kb: str, attached: Any) -> str:
     """Where this chat's memory is, how much of it there is, and what does not work."""
     scope, speaker = space.scope, space.speaker
-    lines = [f"Isolation: {scope.isolation}", f"Session: {scope.session_key}", f"User key: {scope.user_key}"]
-    lines += [f"Speaker: {speaker.name or '-'} ({speaker.id})"] if speaker else ["Speaker: (unknown)"]
-    for subject in ("session", "speaker") if speaker else ("session",):
-        profile = space.profiles.get(subject)  # type: ignore[arg-type]
-        counts = f"{len(profile.traits)} traits, {len(profile.preferences)} preferences" if profile else "(empty)"
-        lines.append(f"{subject.capitalize()} profile: {counts}")
-    lines.append(f"Episodes: {space.list(limit=1).total} active")
-    lines.append(f"Knowledge base: {_base(kb, attached)}")
-    lines.append(f"Meaning: {_meaning(bridge, space.memory.stats())}")
+    lines = [say("Isolation: {isolation}", isolation=scope.isolation), say("Session: {key}", key=scope.session_key)]
+    lines.append(say("User key: {key}", key=scope.user_key))
+    lines.append(say("Speaker: {name} ({id})", name=speaker.name or "-", id=speaker.id) if speaker else say("Speaker: (unknown)"))
+    lines.append(say("Session profile: {counts}", counts=_counts(space.profiles.get("session"))))
+    if speaker:
+        lines.append(say("Speaker profile: {counts}", counts=_counts(space.profiles.get("speaker"))))
+    lines.append(say("Episodes: {n:,} active", n=space.list(limit=1).total))
+    lines.append(say("Knowledge base: {base}", base=_base(kb, attached)))
+    lines.append(say("Meaning: {meaning}", meaning=_meaning(bridge, space.memory.stats())))
     if times := bridge.turn_times():
-        lines.append("Last turns: {n:.0f}, memory took {p50:.1f} ms (95 %: {p95:.1f} ms), vectors {model:.1f} ms".format(**times))
-    lines += [f"Trouble: {why}" for kind, why in bridge.troubles.items() if kind != "meaning"]
-    return "\n".join([*lines, f"File: {space.memory.path}"])
+        lines.append(say("Last turns: {n:.0f}, memory took {p50:.1f} ms (95 %: {p95:.1f} ms), vectors {model:.1f} ms", **times))
+    lines += [say("Trouble: {why}", why=translated(why)) for kind, why in bridge.troubles.items() if kind != "meaning"]
+    return "\n".join([*lines, say("File: {path}", path=space.memory.path)])
+
+
+def _counts(profile: ltm.Profile) -> str:
+    if not profile:
+        return say("(empty)")
+    return say("{traits} traits, {preferences} preferences", traits=len(profile.traits), preferences=len(profile.preferences))
 
 
 def _base(kb: str, attached: Any) -> str:
     if not kb:
-        return "none, so nothing is put into prompts; create one with the engine Long-term memory and attach it to the pipeline"
+        return say(
+            "none, so nothing is put into prompts; create one with the engine Long-term memory and attach it to the pipeline"
+        )
     if isinstance(attached, list) and kb not in attached:
-        return f"{kb[:12]}, not attached to this pipeline, so nothing is put into its prompts"
-    return f"{kb[:12]}, active"
+        return say("{id}, not attached to this pipeline, so nothing is put into its prompts", id=kb[:12])
+    return say("{id}, active", id=kb[:12])
 
 
 def _meaning(bridge: bridges.Bridge, stats: dict[str, Any]) -> str:
     if why := bridge.troubles.get("meaning"):
-        return f"off, memories are found by their words; {why}"
+        return say("off, memories are found by their words; {why}", why=translated(why))
     if bridge.memory is None or bridge.memory.embedder is None:
-        return "no embedding model, memories are found by their words"
+        return say("no embedding model, memories are found by their words")
     total = sum(stats["episodes"].values())
-    said = [f"{each['fingerprint']} ({each['state']})" for each in stats["embedders"]] or [bridge.memory.embedder.fingerprint]
-    return f"{', '.join(said)}; {total - stats['pending']} of {total} episodes have their vector"
+    models = [f"{each['fingerprint']} ({each['state']})" for each in stats["embedders"]] or [bridge.memory.embedder.fingerprint]
+    done = total - stats["pending"]
+    return say("{models}; {done:,} of {total:,} episodes have their vector", models=", ".join(models), done=done, total=total)
 
 
 # ------------------------------------------------------------------------------- words to actions
@@ -190,12 +214,17 @@ def _meaning(bridge: bridges.Bridge, stats: dict[str, Any]) -> str:
 Reader = Callable[[list[str], str], tuple[str, dict[str, Any]]]
 
 
-def _one(action: str, usage: str, field: str = "id") -> Reader:
+def usage(form: str) -> _Usage:
+    """How a subcommand is written."""
+    return _Usage(say("Usage: !memory {form}", form=form))
+
+
+def _one(action: str, form: str, field: str = "id") -> Reader:
     """A subcommand that takes one word."""
 
     def read(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         if len(rest) != 1:
-            raise _Usage(f"Usage: !memory {usage}")
+            raise usage(form)
         return action, {field: rest[0]}
 
     return read
@@ -208,7 +237,7 @@ def _none(action: str) -> Reader:
 def _search(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
     statuses, query = _statuses(rest, ("active",))
     if not query:
-        raise _Usage("Usage: !memory search [status flags] QUESTION")
+        raise usage("search [status flags] QUESTION")
     return "recall", {"query": " ".join(query), "limit": PAGE, "statuses": statuses}
 
 
@@ -216,7 +245,7 @@ def _list(base: Sequence[str]) -> Reader:
     def read(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         statuses, more = _statuses(rest, base)
         if len(more) > 1:
-            raise _Usage("Usage: !memory list [status flags] [CURSOR]")
+            raise usage("list [status flags] [CURSOR]")
         return "list", {"statuses": statuses, "limit": PAGE, "cursor": more[0] if more else ""}
 
     return read
@@ -239,12 +268,12 @@ def _export(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         statuses, more = _statuses(rest[1:], ltm.STATUSES if len(rest) == 1 else ("active",))
         if not more:
             return "export", {"kinds": ["episodes"], "statuses": statuses}
-    raise _Usage("Usage: !memory export [l2 [status flags] | all-current-scope]")
+    raise usage("export [l2 [status flags] | all-current-scope]")
 
 
 def _import(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
     if not rest or rest[0] not in ("l2", "legacy") or not tail.strip():
-        raise _Usage("Usage: !memory import l2 JSON (or legacy JSON: an export of LongTermMemory)")
+        raise usage("import l2 JSON (or legacy JSON: an export of LongTermMemory)")
     return "import", {"data": tail}
 
 
@@ -259,7 +288,7 @@ def _delete(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
             name = names[word]
             data[name] = [*data.get(name, []), value] if name in ("tags", "statuses") else value
         else:
-            raise _Usage("Usage: !memory delete [--speaker ID] [--tag TAG] [--before TIME] [--status STATUS] [--dry-run]")
+            raise usage("delete [--speaker ID] [--tag TAG] [--before TIME] [--status STATUS] [--dry-run]")
     return "delete", data
 
 
@@ -268,7 +297,7 @@ def _consolidate(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         return "consolidate draft", {}
     if rest[:1] == ["run"] and len(rest) <= 2:
         return "consolidate run", {"proposal_id": rest[1] if len(rest) == 2 else None}
-    raise _Usage("Usage: !memory consolidate preview | run [PROPOSAL]")
+    raise usage("consolidate preview | run [PROPOSAL]")
 
 
 def _candidates(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
@@ -286,15 +315,15 @@ def _candidates(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
 
 def _candidate(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
     if len(rest) < 2 or rest[0] not in ("accept", "reject"):
-        raise _Usage("Usage: !memory candidate accept|reject ID...")
+        raise usage("candidate accept|reject ID...")
     return f"candidate {rest[0]}", {"ids": rest[1:]}
 
 
 def _edit(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
     """ID and the new text, or --tag, --importance, --event-at."""
-    usage = "Usage: !memory edit ID [--importance N] [--tag TAG] [--event-at TIME] [NEW TEXT]"
+    form = "edit ID [--importance N] [--tag TAG] [--event-at TIME] [NEW TEXT]"
     if len(rest) < 2:
-        raise _Usage(usage)
+        raise usage(form)
     try:
         given = iter(shlex.split(" ".join(rest[1:])))
     except ValueError:
@@ -307,7 +336,7 @@ def _edit(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         elif word == "--importance":
             value = next(given, "")
             if not value.isdecimal():
-                raise _Usage(usage)
+                raise usage(form)
             data["importance"] = int(value)
         elif word == "--event-at":
             data["event_at"] = next(given, "")
@@ -322,7 +351,7 @@ def _profile(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
     if rest[0] == "edit" and len(rest) >= 3 and rest[1] in ("set", "add", "remove"):
         value = " ".join(rest[3:])
         return f"profile {rest[1]}", {"field": rest[2], "value": value}
-    raise _Usage("Usage: !memory profile [edit set|add|remove FIELD VALUE]")
+    raise usage("profile [edit set|add|remove FIELD VALUE]")
 
 
 def _fence(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
@@ -332,7 +361,7 @@ def _fence(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         return "fence clear", {"id": int(rest[1])}
     if not rest or rest == ["list"]:
         return "fence list", {}
-    raise _Usage("Usage: !memory fence [list | set REASON | clear NUMBER]")
+    raise usage("fence [list | set REASON | clear NUMBER]")
 
 
 READERS: dict[str, Reader] = {
@@ -359,4 +388,13 @@ READERS: dict[str, Reader] = {
     "candidate": _candidate,
     "fence": _fence,
 }
-HELP = "!memory [" + " | ".join(sorted([*READERS, "config", "help"])) + "]"
+HELP = """\
+!memory: what is kept here, and what does not work
+search QUESTION, list, show ID, history ID, superseded, archived: find and look back
+edit ID NEW TEXT, archive ID, restore ID, forget ID, undo AUDIT-ID: correct
+profile, profile edit set|add|remove FIELD VALUE: lasting facts
+audit, audit export, audit verify: who did what
+export, export l2, export all-current-scope: take it along
+health, config, help: is it sound, how is it set
+For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
+fence, config set NAME VALUE"""
