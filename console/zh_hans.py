@@ -109,6 +109,8 @@ WORDS: dict[str, str] = {
     "{fingerprint} ({dim} dimensions, {state})": "{fingerprint}（{dim} 维，{state}）",
     "- {status:<5} {id}: {detail}": "- {status} {id}：{detail}",
     "Result: {status}": "结果：{status}",
+    "{done} embedded, {failed} failed, {left} left ({state})": "已生成向量 {done} 条，失败 {failed} 条，剩余 {left} 条（{state}）",
+    "last error: {error}": "最近的错误：{error}",
     "fence {id} on {key} since {since}: {reason}": "写入锁定 {id}，范围 {key}，始于 {since}：{reason}",
     "the whole file": "整个文件",
     "cleared {fence}": "已解除{fence}",
@@ -863,9 +865,38 @@ SENTENCES: dict[str, str] = {
     "nothing was done": "什么都没有做",
     "{path} exists; choose another name or say --overwrite": "{path} 已存在；请另选名称，或加上 --overwrite",
     "{path} is no ordinary file; it was left as it is": "{path} 不是普通文件；已保持原样",
+    "{path} cannot be written: {error}": "无法写入 {path}：{error}",
     "interrupted; {fence:s}": "已中断；{fence}",
     "interrupted; nothing was stored": "已中断；没有存入内容",
     "{path} exists; the demonstration wants a new file": "{path} 已存在；演示需要一个新文件",
+    # ----------------------------------------------------------------------------------------- web console
+    "a request is a JSON object": "请求应是 JSON 对象",
+    "there is no such endpoint": "没有这个接口",
+    "choose a memory space first": "请先选择记忆空间",
+    "a memory space is named by bot, launcher_type and launcher_id": "记忆空间由 bot、launcher_type 和 launcher_id 指明",
+    "a speaker is named by id and name": "发言者由 id 和 name 指明",
+    "this host has no options of its own": "此宿主没有自己的选项",
+    "the file is open for reading only": "文件以只读方式打开",
+    "too many requests; wait a moment": "请求过多；请稍候",
+    "too many wrong tokens; wait a minute": "错误令牌过多；请等一分钟",
+    "{host} is not this machine alone; say --allow-remote if others are meant to reach it": (
+        "{host} 不只限于本机；若要让他人访问，请加上 --allow-remote"
+    ),
+    "cannot listen on {host} port {port:d}: {error}": "无法监听 {host} 端口 {port}：{error}",
+    "this is no request that is understood here": "无法理解此请求",
+    "the headers of the request are malformed or too many": "请求头格式有误或过多",
+    "the header {name} is given twice": "请求头 {name} 重复给出",
+    "a request says its length by Content-Length alone": "请求只能用 Content-Length 说明长度",
+    "the head of the request is too long": "请求头过长",
+    "a request says how long its body is": "请求必须说明正文长度",
+    "a request of {n:d} bytes is too large; the limit is {limit:d}": "{n} 字节的请求过大，上限是 {limit}",
+    "this name does not lead here": "此域名不指向这里",
+    "this page is asked by its own origin alone": "此页面只接受同源请求",
+    "only the page's own calls are posted": "只有页面自己的调用可以用 POST",
+    "a GET has no body": "GET 请求不带正文",
+    "there is no such page": "没有这个页面",
+    "a call is JSON": "调用应是 JSON",
+    "the body is not JSON": "正文不是 JSON",
     # ------------------------------------------------------------------------------------ fields of actions
     "The episode.": "记忆的编号。",
     "Only in this state; several may be given.": "只要这种状态的；可给出多个。",
@@ -1033,6 +1064,7 @@ SENTENCES: dict[str, str] = {
     "Look at everything: pages, index, vectors, audit, jobs, fences, disk. Exit status 1 on an error.": (
         "检查一切：页、索引、向量、审计、任务、写入锁定、磁盘。有错误时退出状态为 1。"
     ),
+    "Make the vectors that are missing. Stopped in between, it goes on where it was.": "生成缺少的向量。中途停止后，会从停下处继续。",
     "List the blocks on writes that stand.": "列出现有的写入锁定。",
     "Block writes to this chat, or to the whole file, until the fence is cleared. Reading goes on.": (
         "阻止写入此会话或整个文件，直到解除写入锁定。读取不受影响。"

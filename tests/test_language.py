@@ -465,6 +465,11 @@ def answers(chat: ltm.Space) -> dict[str, str]:
     note("spaces", words.spaces(chat.memory.spaces()))
     note("no spaces", words.spaces([]))
     note("stats", re.sub(r"[\d,]{6,}", "N", words.stats(chat.memory.stats())))
+    note("embedded", words.embedded(chat.memory.embed_pending()))
+    note(
+        "embedded not at all",
+        words.embedded(ltm.EmbedReport(0, 2, 2, "the vector is zero: it has no direction to compare", "building")),
+    )
     note("health", words.health(chat.memory.health()))
     fence = chat.memory.fence("维护 maintenance", chat)
     note("fence", words.fence(fence))
