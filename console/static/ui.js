@@ -70,7 +70,7 @@ export function failure(error, again) {
 }
 
 const REMEDIES = Object.fromEntries(
-  "InvalidInput NotFound Conflict Fenced Busy ReadOnly StorageError EmbedderError ModelError SecretDetected TooLarge Unavailable Unreachable Internal"
+  "InvalidInput NotFound Conflict Fenced Busy ReadOnly StorageError EmbedderError ModelError SecretDetected Corrupt TooLarge TooMany Unauthorized Unavailable Unreachable Internal"
     .split(" ")
     .map((each) => [each, true]),
 );
@@ -161,7 +161,7 @@ export function told(words, auditIds, options = {}, notes = []) {
     toast(t("undone"));
     emit("wrote");
   };
-  toast([words, ...notes].join(" · "), auditIds.length > 0 && has("undo") ? { undo } : {});
+  toast([words, ...new Set(notes)].slice(0, 4).join(" · "), auditIds.length > 0 && has("undo") ? { undo } : {});
 }
 
 export function toast(text, { undo, problem: bad } = {}) {

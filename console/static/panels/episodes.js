@@ -51,7 +51,7 @@ const said_ = (text) => h("bdi", { dir: "auto", class: "clamp" }, text.length > 
 
 export const stars = (n) => h("span", { class: `stars level-${n}`, role: "img", "aria-label": t("importanceOf", { n: String(n) }), title: t("importanceOf", { n: String(n) }) }, "●".repeat(n) + "○".repeat(5 - n));
 
-export const speakerOf = (each) => (each.sender_id ? said(each.sender_name || each.sender_id, 60) : null);
+export const speakerOf = (each) => (each.sender_id ? said(each.sender_name || each.sender_id, 40) : null);
 
 const meta = (each) =>
   h("p", { class: "meta" }, speakerOf(each), when(each.timestamp), stars(each.importance), each.status !== "active" && badge("status", each.status), each.pinned && h("span", { class: "badge" }, t("pinned")), each.source && h("span", { class: "quiet" }, said(each.source, 40)), each.tags.map((tag) => h("span", { class: "tag" }, said(tag, 64))));
