@@ -162,7 +162,7 @@ export function episodesPanel() {
     const names = ["content", "importance", "tags", "claim_type", "source_ref", "event_at", "valid_from", "valid_until", "pinned"];
     const who = speakerControl("speaker", t("saidBy"), t("nobody"));
     await dialog(t("addEpisode"), (close) => {
-      const made = form([...fieldsOf("remember", names), who], {
+      const made = form([...fieldsOf("remember", names).map((each) => ({ ...each, help: "" })), who], {
         submit: t("store"),
         write: true,
         extra: button(t("cancel"), () => close()),
