@@ -14,7 +14,7 @@ const FINAL = new Set("erase audit_close export_l2 export_profiles audit_export 
 /** What an entry did, in the language of the page: from its metadata, for its summary is kept as the engine wrote it. */
 function gist({ operation, summary, metadata }) {
   const { field, action, target_scope: whose, fact_key: slot } = metadata;
-  const many = [metadata.ids, metadata.archived].find(Array.isArray)?.length ?? metadata.deleted ?? metadata.records;
+  const many = [metadata.ids, metadata.archived].find(Array.isArray)?.length ?? metadata.deleted ?? metadata.records ?? metadata.candidates?.length;
   if (operation === "undo") return label("operation", summary.replace(/^undone: /, ""));
   if (operation === "update_profile" && field) {
     const value = summary.slice([action, whose, field, slot].filter(Boolean).join(" ").length).trim();
@@ -23,7 +23,7 @@ function gist({ operation, summary, metadata }) {
   if (operation === "edit" && metadata.fields) return metadata.fields.map((name) => label("field", name)).join(t("listComma"));
   if (metadata.before) return t("wasBefore", { status: label("status", metadata.before) });
   if (metadata.type) return label("candidateType", metadata.type);
-  if (/^export|_export$/.test(operation) && many !== undefined) return t("countRecords", { n: many });
+  if (/^export|_export$|^candidate/.test(operation) && many !== undefined) return t("countRecords", { n: many });
   if (typeof many === "number") return t("countEpisodes", { n: many });
   return said(summary, 200);
 }

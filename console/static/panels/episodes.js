@@ -108,6 +108,7 @@ export function episodesPanel() {
 
   const list = region(load, (page) => {
     pages.show(page, page.episodes.length, size);
+    selection.hidden = !page.episodes.length && !selected.size;
     if (!page.episodes.length) {
       const filtered = mode === "recall" || Object.keys(asked).length > 0;
       return filtered ? empty(t("noneFound"), t("noneFoundHint")) : empty(t("noEpisodes"), t("noEpisodesHint"));
