@@ -11,7 +11,7 @@ const PASSING = new Set(["Unreachable", "Busy", "TooMany"]);
  * A place that shows what `load` answers, as `draw` makes it of the answer. `read()` shows that it is loading; `read(true)` is
  * quiet: what stands stays until the answer is there, and where the answer is the same nothing is touched.
  */
-export function region(load, draw, { onError } = {}) {
+export function region(load, draw) {
   const node = h("div", { class: "region" });
   let turn = 0;
   let last;
@@ -36,11 +36,12 @@ export function region(load, draw, { onError } = {}) {
         node.removeAttribute("aria-busy");
         if (quiet && last !== undefined && PASSING.has(error.kind)) return; // a later look will do
         last = undefined;
-        patch(node, onError?.(error) ?? failure(error, () => self.read()));
+        patch(node, failure(error, () => self.read()));
       }
     },
+    /** Draw at the next read though the answer be the same. */
     forget() {
-      last = undefined;
+      last = last && "";
     },
   };
   return self;

@@ -716,5 +716,6 @@ export default {
   "remedy.TooMany": "Wait a minute, then try again.",
   "wasBefore": "was {status}",
   "countRecords": "{n} records",
-  "countRecords_one": "1 record"
+  "countRecords_one": "1 record",
+  "showMore": "{n} of {total} characters: show more"
 };

@@ -716,5 +716,6 @@ export default {
   "remedy.TooMany": "请等待一分钟后重试。",
   "wasBefore": "此前为{status}",
   "countRecords": "{n} 条记录",
-  "countRecords_one": "1 条记录"
+  "countRecords_one": "1 条记录",
+  "showMore": "已显示 {n} / {total} 个字符：显示更多"
 };
