@@ -85,7 +85,7 @@ const REMEDIES = Object.fromEntries(
 // ------------------------------------------------------------------------------------------ buttons
 
 /** Why nothing can be written here, or "". A fence is cleared while it stands, so `despiteFence` asks for the file alone. */
-export function whyNoWrite(despiteFence = false) {
+function whyNoWrite(despiteFence = false) {
   if (isReadOnly()) return t("readOnlyReason");
   const [fence] = despiteFence ? [] : fencesHere();
   return fence ? t("fencedReason", { reason: cut(fence.reason, 200) }) : "";
@@ -135,7 +135,7 @@ export function button(text, onclick, { kind = "", write = "", key, name, type =
 }
 
 /** Run something that a click started; an error becomes a toast. */
-export async function attempt(work) {
+async function attempt(work) {
   try {
     return await work();
   } catch (error) {

@@ -1,10 +1,9 @@
 // Episodes: filter, page, sort, search, change several at once.
-import { h, keyed, number, said, when } from "../dom.js";
+import { h, keyed, number, patch, said, when } from "../dom.js";
 import { label, t } from "../i18n.js";
 import { act, app, emit, has, on } from "../state.js";
-import { badge, bar, button, confirmed, dialog, empty, failure, heading, pager, region, section, told, write } from "../ui.js";
+import { badge, bar, button, confirmed, dialog, empty, heading, pager, region, section, told, write } from "../ui.js";
 import { control, fieldsOf, form } from "../forms.js";
-import { patch } from "../dom.js";
 
 const SIZES = [20, 50, 100];
 

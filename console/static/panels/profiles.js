@@ -1,10 +1,9 @@
 // Profiles of the chat and of everybody who spoke in it: what holds now, what held before, and changes to it.
 import { h, keyed, patch, said, when } from "../dom.js";
 import { label, t } from "../i18n.js";
-import { act, app, on } from "../state.js";
+import { act, app, emit, on } from "../state.js";
 import { badge, button, confirmed, dialog, empty, heading, region, section, told, write } from "../ui.js";
 import { control, fieldsOf, form } from "../forms.js";
-import { emit } from "../state.js";
 import { nameOf } from "./episodes.js";
 
 const FIELDS = ["name", "traits", "preferences", "notes"];
