@@ -1,8 +1,8 @@
 // The side panel of one episode: all of it, its history and lineage, and what can be done with it.
 import { h, patch, said, when } from "./dom.js";
 import { label, t } from "./i18n.js";
-import { act, app, emit, on } from "./state.js";
-import { badge, button, confirmed, dialog, facts, failure, loading, toast, told, write } from "./ui.js";
+import { act, emit, on } from "./state.js";
+import { badge, button, confirmed, dialog, facts, failure, loading, told, write } from "./ui.js";
 import { control, fieldsOf, form } from "./forms.js";
 import { speakerOf, stars } from "./panels/episodes.js";
 

@@ -1,10 +1,9 @@
 // Episodes: filter, page, sort, search, change several at once.
-import { h, keyed, number, said, when } from "../dom.js";
+import { h, keyed, number, patch, said, when } from "../dom.js";
 import { label, t } from "../i18n.js";
 import { act, app, emit, has, on } from "../state.js";
-import { badge, bar, button, confirmed, dialog, empty, failure, heading, pager, region, section, told, write } from "../ui.js";
+import { badge, bar, button, confirmed, dialog, empty, heading, pager, region, section, told, write } from "../ui.js";
 import { control, fieldsOf, form } from "../forms.js";
-import { patch } from "../dom.js";
 
 const SIZES = [20, 50, 100];
 
@@ -108,6 +107,7 @@ export function episodesPanel() {
 
   const list = region(load, (page) => {
     pages.show(page, page.episodes.length, size);
+    selection.hidden = !page.episodes.length && !selected.size;
     if (!page.episodes.length) {
       const filtered = mode === "recall" || Object.keys(asked).length > 0;
       return filtered ? empty(t("noneFound"), t("noneFoundHint")) : empty(t("noEpisodes"), t("noEpisodesHint"));
@@ -162,7 +162,7 @@ export function episodesPanel() {
     const names = ["content", "importance", "tags", "claim_type", "source_ref", "event_at", "valid_from", "valid_until", "pinned"];
     const who = speakerControl("speaker", t("saidBy"), t("nobody"));
     await dialog(t("addEpisode"), (close) => {
-      const made = form([...fieldsOf("remember", names), who], {
+      const made = form([...fieldsOf("remember", names).map((each) => ({ ...each, help: "" })), who], {
         submit: t("store"),
         write: true,
         extra: button(t("cancel"), () => close()),

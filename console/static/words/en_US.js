@@ -713,5 +713,9 @@ export default {
   "setting.max_profile_preferences": "Preferences shown of a profile",
   "error.TooMany": "Too many requests",
   "error.Refused": "Refused",
-  "remedy.TooMany": "Wait a minute, then try again."
+  "remedy.TooMany": "Wait a minute, then try again.",
+  "wasBefore": "was {status}",
+  "countRecords": "{n} records",
+  "countRecords_one": "1 record",
+  "showMore": "{n} of {total} characters: show more"
 };

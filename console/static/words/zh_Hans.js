@@ -713,5 +713,9 @@ export default {
   "setting.max_profile_preferences": "档案显示的偏好数",
   "error.TooMany": "请求过多",
   "error.Refused": "已拒绝请求",
-  "remedy.TooMany": "请等待一分钟后重试。"
+  "remedy.TooMany": "请等待一分钟后重试。",
+  "wasBefore": "此前为{status}",
+  "countRecords": "{n} 条记录",
+  "countRecords_one": "1 条记录",
+  "showMore": "已显示 {n} / {total} 个字符：显示更多"
 };
