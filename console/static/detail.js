@@ -25,6 +25,7 @@ export function detail() {
     node.hidden = true;
     document.body.classList.remove("has-detail");
     id = editing = null;
+    turn++; // an answer on its way is nobody's any more
     const again = opener?.isConnected ? opener : opener?.dataset?.key && document.querySelector(`[data-key="${CSS.escape(opener.dataset.key)}"]`);
     (again || document.querySelector("main h1"))?.focus(); // the row may be gone by now
   }
@@ -49,10 +50,11 @@ export function detail() {
     if (id === null) return;
     const mine = ++turn;
     try {
-      const history = await act("history", { id });
+      const asked = { id };
+      const history = await act("history", asked);
       const last = history.at(-1); // how it is, or was when it was deleted
       const episode = { ...last.episode, gone: last.until !== "" };
-      const lineage = episode.gone ? { sources: [], summaries: [] } : await act("consolidate lineage", { id });
+      const lineage = episode.gone ? { sources: [], summaries: [] } : await act("consolidate lineage", asked);
       if (mine !== turn) return;
       const json = JSON.stringify([episode, history, lineage]);
       if (json === shown) return;
