@@ -171,7 +171,10 @@ export function detail() {
     let version_ = episode.version;
     let base = episode;
     const banner = h("div", { role: "status" });
-    const controls = fieldsOf("edit", EDITED).map((field) => control({ ...field, default: base[field.name] ?? field.default, required: false, help: "", ...(field.name === "importance" && { least: 1, most: 5 }), ...(field.choices.length && { required: true }) }));
+    const controls = fieldsOf("edit", EDITED).map((field) => {
+      const bounds = field.name === "importance" ? { least: 1, most: 5 } : {};
+      return control({ ...field, ...bounds, default: base[field.name] ?? field.default, required: field.choices.length > 0, help: "" });
+    });
     const read_ = (each) => each.get() ?? (each.name === "tags" ? [] : "");
     const differs = (each) => JSON.stringify(read_(each)) !== JSON.stringify(base[each.name] ?? "");
     for (const each of controls) if (from !== episode) each.set(from[each.name]);

@@ -8,8 +8,17 @@ import { saveOrShow } from "./transfer.js";
 
 const SIZE = 30;
 // What the engine writes into an audit; anything else still shows, under its own name.
-const OPERATIONS = "remember edit edit_bulk active archived superseded forget delete_l2_bulk delete_document erase undo update_profile candidate_add candidate_accept candidate_reject candidate_expire consolidate_draft consolidate_run proposal_reject import_l2 export_l2 export_profiles audit_export audit_close speaker_rename external_edit fence_set fence_clear intent_resolved commit_settled".split(" ");
-const FINAL = new Set("erase audit_close export_l2 export_profiles audit_export candidate_add candidate_expire consolidate_draft proposal_reject fence_set fence_clear intent_resolved commit_settled".split(" "));
+const OPERATIONS = (
+  "remember edit edit_bulk active archived superseded forget delete_l2_bulk delete_document erase undo update_profile " +
+  "candidate_add candidate_accept " +
+  "candidate_reject candidate_expire consolidate_draft consolidate_run proposal_reject import_l2 export_l2 export_profiles " +
+  "audit_export audit_close speaker_rename external_edit fence_set fence_clear intent_resolved commit_settled"
+).split(" ");
+// Those that no undo takes back: they changed nothing of memory, or were meant to be final.
+const FINAL = new Set((
+  "erase audit_close export_l2 export_profiles audit_export candidate_add candidate_expire consolidate_draft " +
+  "proposal_reject fence_set fence_clear intent_resolved commit_settled"
+).split(" "));
 
 /** What an entry did, in the language of the page: from its metadata, for its summary is kept as the engine wrote it. */
 function gist({ operation, summary, metadata }) {

@@ -14,7 +14,10 @@ function scopeOf(info, all) {
   return { bot: info.bot, launcher_type: chat?.launcher_type ?? "person", launcher_id: chat?.launcher_id ?? "console", isolation: "bot" };
 }
 
-const isOpen = (info) => Boolean(app.space) && (info.kind === "session" ? app.space.isolation === "session" && sessionKey(app.space) === info.key : app.space.isolation === "bot" && userKey(app.space) === info.key);
+function isOpen({ kind, key }) {
+  if (!app.space) return false;
+  return kind === "session" ? app.space.isolation === "session" && sessionKey(app.space) === key : app.space.isolation === "bot" && userKey(app.space) === key;
+}
 
 export function spacesPanel() {
   const search = h("input", { type: "search", id: "space-search", "aria-label": t("searchSpaces"), placeholder: t("searchSpaces"), dir: "auto" });
