@@ -1,7 +1,7 @@
 """The console in a real Chromium, on a file that another process writes to meanwhile.
 
-Needs the extra `browser` and a Chromium (LTM_CHROMIUM, or `chromium` on the path). Without them these tests are skipped, unless
-LTM_BROWSER=required, which is how CI runs them. Screenshots go to LTM_ARTIFACTS, or to pytest's temporary folder.
+Needs a Chromium (LTM_CHROMIUM, or `chromium` on the path). Without one these tests are skipped, unless LTM_BROWSER=required, which
+is how CI runs them. Screenshots go to LTM_ARTIFACTS, or to pytest's temporary folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ try:
 
     MISSING = "" if CHROMIUM else "no Chromium was found"
 except ImportError as error:
-    MISSING = f"{error.name} is not installed (the extra `browser`)"
+    MISSING = f"{error.name} is not installed (the extra `test`)"
 
 pytestmark = [
     pytest.mark.skipif(bool(MISSING) and not REQUIRED, reason=MISSING or "never"),
