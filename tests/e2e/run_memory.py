@@ -520,7 +520,7 @@ def ends(w: World) -> None:
         os.kill(s._pid(name), signal.SIGKILL)
     time.sleep(1)
     s.up()
-    s.started()
+    s.started(*versions)
     prompt = w.asks("carol", "when does Bob fly to Oslo, after all?")
     w.check("fact 10: the memory survives kill -9 of the host", "on Sunday" in prompt, prompt)
     w.check("fact 10: to the last word", "Said just before" in w.room("bob", "!memory search host was killed"))
