@@ -410,6 +410,7 @@ def locked(w: World) -> None:
 
 def disk_full(w: World) -> None:
     """The file lies on a small disk, which fills up."""
+    # Fails on the code of today: database_path is not seen at the start (tests/test_plugin.py, the configuration counts at the start).
     small = w.s.run / "small"
     small.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(small)]
@@ -460,7 +461,7 @@ def no_vectors(w: World) -> None:
             w.check(f"embeddings {kind}: memories are found by words", "on Sunday" in prompt, prompt)
             out = w.call("bob", "remember", content=f"Embeddings were {kind}")
             w.check(f"embeddings {kind}: remember stores", "episode_id" in out, out)
-            out = w.room("bob", "!memory")
+            out = w.room("bob", "!memory")  # fails on the code of today: nothing is said of it
             w.check(f"embeddings {kind}: !memory says why meaning is off", re.search("embedding|meaning", out), out)
         finally:
             w.s.fault_end()
@@ -473,6 +474,7 @@ def no_vectors(w: World) -> None:
     w.check("embeddings down at the start: !memory says why meaning is off", re.search("embedding|meaning", out), out)
     w.s.fault_end()
 
+    # Both fail on the code of today: a model that was down at the start is not asked again.
     def hybrid() -> bool:
         return '"mode": "hybrid"' in w.call("bob", "recall_memory", query="Oslo").replace('\\"', '"')
 
@@ -485,7 +487,7 @@ def no_knowledge_base(w: World) -> None:
     w.s.api("DELETE", f"/api/v1/knowledge/bases/{w.kb}")
     out = w.room("carol", "when does Bob fly to Oslo, without a knowledge base?")
     w.check("without a knowledge base a turn is answered", "ECHO" in out, out)
-    out = w.room("bob", "!memory")
+    out = w.room("bob", "!memory")  # fails on the code of today: nothing is said of it
     w.check("!memory says that there is none", re.search("no knowledge base", out, re.I), out)
     w.check("what was remembered is still found", "on Sunday" in w.room("bob", "!memory search Oslo"))
     w.kb = w.s.kb("ltm/LongTermMemory", {"embedding_model_uuid": w.embedding}, {"top_k": 5}, name="memory")
@@ -567,7 +569,7 @@ def latency(w: World) -> None:
         print(f"     from the message to the model's call, the host's own time with it, in a {chat} chat: {told}", flush=True)
     own = re.search(r"Last turns: .*", say("!memory"))
     print(f"     {own[0] if own else '!memory tells no times'}", flush=True)
-    w.check("!memory tells what memory added to the last turns", own)
+    w.check("!memory tells what memory added to the last turns", own)  # fails on the code of today: it does not
     if own and (p50 := re.search(r"p50 ([\d.]+) ms", own[0])):
         w.check("at most 25 ms (p50), embedding apart", float(p50[1]) <= 25, own[0])
 
