@@ -514,7 +514,7 @@ def ends(w: World) -> None:
     else:
         os.kill(worker, signal.SIGKILL)
         wait(lambda: s.worker("LongTermMemory") not in (None, worker), 30)
-        time.sleep(2)
+        wait(lambda: "File:" in w.room("bob", "!memory"), 60)
         out = w.room("bob", "!memory search killed")
         w.check("fact 10: what was remembered survives kill -9 of the worker", "Said just before" in out, out)
     w.call("bob", "remember", content="Said just before the host was killed")
