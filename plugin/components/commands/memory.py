@@ -141,11 +141,11 @@ class MemoryCommand(Command):
             found = await bridge.settings()
             lines = [f"{name} = {json.dumps(value)}  ({translated(bridges.OPTIONS[name].words)})" for name, value in found.items()]
             return "\n".join(lines + [translated(each) for each in bridge.problems])
-        if len(rest) < 3 or rest[0] != "set":
-            raise usage("config [set NAME VALUE]")
+        if not (len(rest) >= 3 and rest[0] == "set") and not (len(rest) == 2 and rest[0] == "reset"):
+            raise usage("config [set NAME VALUE | reset NAME]")
         if not bridge.is_admin(who, privilege):
             raise _Usage(say(ADMINISTRATORS))
-        value = await bridge.configure(rest[1], " ".join(rest[2:]))
+        value = await (bridge.reset(rest[1]) if rest[0] == "reset" else bridge.configure(rest[1], " ".join(rest[2:])))
         return f"{rest[1]} = {json.dumps(value)}"
 
 
@@ -397,4 +397,4 @@ audit, audit export, audit verify: who did what
 export, export l2, export all-current-scope: take it along
 health, config, help: is it sound, how is it set
 For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
-fence, config set NAME VALUE"""
+fence, config set NAME VALUE, config reset NAME"""
