@@ -142,11 +142,28 @@ class _Template(NamedTuple):
             at = found + len(literal)
         return [*values, text[at:end]]
 
+    def match_backwards(self, text: str) -> list[str]:
+        """The values of a text that has this form, each literal taken where it last occurs: a value may hold one too."""
+        first, *middle, last = self.literals
+        begin, end = len(first), len(text) - len(last)
+        values = []
+        for literal in reversed(middle):
+            found = text.rfind(literal, begin, end)
+            values.append(text[found + len(literal) : end])
+            end = found
+        return [text[begin:end], *reversed(values)]
+
     def fill(self, text: str, depth: int) -> _Found | None:
-        """Translate a text that has this form."""
+        """Translate a text that has this form, read from its beginning or, where a place does not take that, from its end."""
         given = self.match(text)
         if given is None:
             return None
+        found = self._filled(given, depth)
+        if found is None and (other := self.match_backwards(text)) != given:
+            found = self._filled(other, depth)
+        return found
+
+    def _filled(self, given: list[str], depth: int) -> _Found | None:
         letters, values = self.letters, {}
         for place, value in zip(self.places, given, strict=True):
             inner = _value(value, place, depth)

@@ -464,8 +464,11 @@ def health(found: ltm.Health) -> str:
 
 def embedded(report: ltm.EmbedReport) -> str:
     """How far the vectors are."""
-    text = f"{report.done} embedded, {report.failed} failed, {report.remaining} left ({report.state})"
-    return text + (f"\nlast error: {report.error}" if report.error else "")
+    template = "{done} embedded, {failed} failed, {remaining} left ({state})"
+    counts = {"done": report.done, "failed": report.failed, "remaining": report.remaining}
+    lines = [say(template, **counts, state=term(report.state))]
+    lines += [say("last error: {error}", error=translated(report.error))] if report.error else []
+    return "\n".join(lines)
 
 
 def fence(each: ltm.FenceInfo) -> str:

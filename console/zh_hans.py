@@ -1,4 +1,4 @@
-"""The Chinese of answers: WORDS for what words.py says, SENTENCES for what the engine and the actions say.
+"""The Chinese of answers: WORDS for what words.py and `!memory` say, SENTENCES for what the engine, the actions and the hosts say.
 
 A key is the English as it stands in the sources. In SENTENCES a place may say what it takes: `{n:d}` a number, `{x:n}` the
 name of a field or a thing, `{x:w}` words that have an entry here themselves, `{x:s}` words that may have one, `{x}` anything. Names of fields, options and commands stay
@@ -113,7 +113,68 @@ WORDS: dict[str, str] = {
     "the whole file": "整个文件",
     "cleared {fence}": "已解除{fence}",
     "no fence stands": "没有写入锁定",
+    "{done} embedded, {failed} failed, {remaining} left ({state})": "已生成 {done} 个向量，失败 {failed} 个，剩余 {remaining} 个（{state}）",
+    "last error: {error}": "最近的错误：{error}",
     "{name} = {value}  ({what})": "{name} = {value}（{what}）",
+    # the page of the console, and !memory in a chat
+    "This did not work; the log says why.": "操作没有成功；原因见日志。",
+    "Error: the host did not say whose command this is.": "错误：宿主程序没有说明这条命令是谁发的。",
+    "Error: this did not work; the log of the plugin says why.": "错误：操作没有成功；原因见插件日志。",
+    "Error: {why}": "错误：{why}",
+    "Memory is off: {why}": "记忆无法使用：{why}",
+    "\n... ({n:,} characters; use the console or the command line)": "\n……（共 {n:,} 个字符；全文请用控制台或命令行查看）",
+    "{word} is no status; there are {known}": "没有状态 {word}；可用的有 {known}",
+    "!memory {name} is not known.": "!memory {name} 不是已知的命令。",
+    "Usage: !memory {form}": "用法：!memory {form}",
+    "Only an administrator may do this. Administrators are named in the plugin's configuration.": (
+        "只有管理员可以这样做。管理员在插件配置中指定。"
+    ),
+    """\
+!memory: what is kept here, and what does not work
+search QUESTION, list, show ID, history ID, superseded, archived: find and look back
+edit ID NEW TEXT, archive ID, restore ID, forget ID, undo AUDIT-ID: correct
+profile, profile edit set|add|remove FIELD VALUE: lasting facts
+audit, audit export, audit verify: who did what
+export, export l2, export all-current-scope: take it along
+health, config, help: is it sound, how is it set
+For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
+fence, config set NAME VALUE""": """\
+!memory：这里存有什么，有什么不正常
+search 问题、list、show 编号、history 编号、superseded、archived：查找与回顾
+edit 编号 新内容、archive 编号、restore 编号、forget 编号、undo 审计编号：更正
+profile、profile edit set|add|remove 字段 值：画像，即长期有效的信息
+audit、audit export、audit verify：谁做过什么
+export、export l2、export all-current-scope：导出带走
+health、config、help：是否正常，如何设置
+管理员专用：stats、import l2|legacy JSON、delete 筛选条件、candidates、candidate accept|reject 编号、consolidate preview|run、\
+fence、config set 名称 值""",
+    "Isolation: {isolation}": "隔离方式：{isolation}",
+    "Session: {key}": "会话：{key}",
+    "User key: {key}": "用户键：{key}",
+    "Speaker: {name} ({id})": "发言者：{name}（{id}）",
+    "Speaker: (unknown)": "发言者：（不明）",
+    "Session profile: {counts}": "会话画像：{counts}",
+    "Speaker profile: {counts}": "发言者画像：{counts}",
+    "(empty)": "（空）",
+    "{traits} traits, {preferences} preferences": "特征 {traits} 个，偏好 {preferences} 个",
+    "Episodes: {n:,} active": "记忆：有效 {n:,} 条",
+    "Knowledge base: {base}": "知识库：{base}",
+    "none, so nothing is put into prompts; create one with the engine Long-term memory and attach it to the pipeline": (
+        "没有，因此不会向提示词注入任何内容；请用“长期记忆”引擎创建一个，并关联到流水线"
+    ),
+    "{id}, not attached to this pipeline, so nothing is put into its prompts": (
+        "{id}，未关联到此流水线，因此不会向其提示词注入任何内容"
+    ),
+    "{id}, active": "{id}，已启用",
+    "Meaning: {meaning}": "语义检索：{meaning}",
+    "off, memories are found by their words; {why}": "不可用，记忆按词语查找；{why}",
+    "no embedding model, memories are found by their words": "没有嵌入模型，记忆按词语查找",
+    "{models}; {done:,} of {total:,} episodes have their vector": "{models}；{total:,} 条记忆中 {done:,} 条已有向量",
+    "Last turns: {n:.0f}, memory took {p50:.1f} ms (95 %: {p95:.1f} ms), vectors {model:.1f} ms": (
+        "最近 {n:.0f} 轮对话：记忆耗时 {p50:.1f} 毫秒（95 % 不超过 {p95:.1f} 毫秒），向量 {model:.1f} 毫秒"
+    ),
+    "Trouble: {why}": "问题：{why}",
+    "File: {path}": "文件：{path}",
     # outcomes
     "changed": "已更改",
     "unchanged": "未更改",
@@ -866,6 +927,58 @@ SENTENCES: dict[str, str] = {
     "interrupted; {fence:s}": "已中断；{fence}",
     "interrupted; nothing was stored": "已中断；没有存入内容",
     "{path} exists; the demonstration wants a new file": "{path} 已存在；演示需要一个新文件",
+    "{path} cannot be written: {error}": "无法写入 {path}：{error}",
+    # ------------------------------------------------------------------------------------------- web console
+    "a request is a JSON object": "请求应是 JSON 对象",
+    "there is no such endpoint": "没有这个接口",
+    "choose a memory space first": "请先选择记忆空间",
+    "a memory space is named by bot, launcher_type and launcher_id": "记忆空间由 bot、launcher_type 和 launcher_id 指明",
+    "a speaker is named by id and name": "发言者由 id 和 name 指明",
+    "this host has no options of its own": "当前宿主程序没有自己的选项",
+    "the file is open for reading only": "文件以只读方式打开",
+    "the token is not right; open the link that `ltm serve` printed": "令牌不正确；请打开 `ltm serve` 输出的链接",
+    "too many wrong tokens; wait a minute": "错误的令牌太多；请等一分钟",
+    "{host} is not this machine alone; say --allow-remote if others are meant to reach it": (
+        "{host} 不只限于本机；若要让其他机器访问，请加上 --allow-remote"
+    ),
+    "cannot listen on {host} port {port:d}: {error}": "无法监听 {host} 的端口 {port}：{error}",
+    # ------------------------------------------------------------------------------------------------ plugin
+    "{name:n} must be one of {choices}, not {value}": "{name} 必须是 {choices} 之一，而不是 {value}",
+    "{name:n} must be a number, not {value}": "{name} 必须是数，而不是 {value}",
+    "{name:n} must be from {least:d} to {most:d}, not {value}": "{name} 必须在 {least} 到 {most} 之间，而不是 {value}",
+    "{error:w}; {value} is used": "{error}；现采用 {value}",
+    "no option is called {name}; there are {names}": "没有名为 {name} 的选项；可用的有 {names}",
+    "episodes stay in the chat, or are shared by all chats of the bot": "记忆只留在本会话，或由机器人的所有会话共享",
+    "the host's model that makes vectors; empty: words alone, or the local one if installed": (
+        "宿主程序中生成向量的模型；留空：只按词语检索，装有本地模型时则用本地模型"
+    ),
+    "days after which a memory counts half as recent": "记忆的新近程度减半所需的天数",
+    "memories put into a prompt": "注入提示词的记忆条数",
+    "auto and hybrid go by words and meaning, vector by meaning": "auto 和 hybrid 按词语和语义检索，vector 只按语义（向量）检索",
+    "weight of meaning against words": "语义相对于词语的权重",
+    "an id, tag or name that is asked for exactly comes first": "与所问的编号、标签或名字完全一致的排在最前",
+    "the host's language model that selects quotes; empty: rules": "宿主程序中负责选取引文的语言模型；留空：使用规则",
+    "the host's language model that drafts summaries; empty: archival alone": "宿主程序中负责起草摘要的语言模型；留空：只做归档",
+    "age at which an episode may be summarised": "记忆可被汇总所需的天数",
+    "traits of a profile that are shown": "画像中显示的特征数",
+    "preferences of a profile that are shown": "画像中显示的偏好数",
+    "no folder for the memory file can be written to; tried {folders}": "没有可写入的文件夹来存放记忆文件；尝试过 {folders}",
+    "the memory file could not be opened": "无法打开记忆文件",
+    "{why:w}; it is asked again in {seconds:d} s": "{why}；{seconds} 秒后再次调用",
+    "the embedding model of the host did not answer within {seconds:d} s": "宿主程序的嵌入模型在 {seconds} 秒内没有回答",
+    "the embedding model of the host failed: {error:s}": "宿主程序的嵌入模型出错：{error}",
+    "the embedding model of the host cannot be used: {error:s}": "宿主程序的嵌入模型无法使用：{error}",
+    "it gave {n:d} vectors for {texts:d} texts": "它对 {texts} 段文字给出了 {n} 个向量",
+    "it gives vectors of {n:d} numbers where it gave {dim:d}": "它给出 {n} 维的向量，而先前是 {dim} 维",
+    "it gave a vector with something that is not a finite number": "它给出的向量含有不是有限数的内容",
+    "{n:d} memories wait for a vector: {error:s}": "{n} 条记忆等待生成向量：{error}",
+    "the host did not say which chat this is, so no memory is used": "宿主程序没有说明这是哪个会话，因此不使用记忆",
+    "memory took longer than {seconds:d} s, and the turn went on without it": "记忆耗时超过 {seconds} 秒，本轮对话没有用到记忆",
+    "this memory has a knowledge base already; delete that one first (memories are kept)": (
+        "此记忆库已有知识库；请先删除那一个（记忆会保留）"
+    ),
+    "the file does not name the chat it belongs to; it must be like {example}": "文件没有指明它属于哪个会话；应写成 {example} 的形式",
+    "top_k must be 1 to {limit:d}, not {value}": "top_k 必须是 1 到 {limit}，而不是 {value}",
     # ------------------------------------------------------------------------------------ fields of actions
     "The episode.": "记忆的编号。",
     "Only in this state; several may be given.": "只要这种状态的；可给出多个。",
@@ -1045,6 +1158,9 @@ SENTENCES: dict[str, str] = {
     "List who spoke, the last one first.": "列出发言者，最近发言的在前。",
     "Change several episodes in one step that undo takes back: all of them or none.": (
         "一步更改多条记忆，可用撤销还原：要么全部，要么一个也不。"
+    ),
+    "Make the vectors that are missing. Stopped in between, it goes on where it was.": (
+        "生成缺少的向量。中途停止后，会从停下的地方继续。"
     ),
     "List the settings of the file.": "列出文件的设置。",
     "Change a setting of the file.": "更改文件的一项设置。",
