@@ -192,7 +192,7 @@ def _compiled(english: str, chinese: str) -> _Template:
 
 @functools.cache
 def _templates() -> dict[str, tuple[_Template, ...]]:
-    """Templates with places by the word that they begin with, '' if none; the one with most letters first."""
+    """Templates with places by the word that they begin with, '' if none; of two that fit as well the first is taken."""
     found: dict[str, list[_Template]] = {}
     for english, chinese in SENTENCES.items():
         made = _compiled(english, chinese)
@@ -210,14 +210,14 @@ def _first_word(text: str) -> str:
 
 
 def _sentence(text: str, depth: int) -> _Found | None:
-    """Translate a sentence, or several joined by "; ", whichever way more of it is recognised."""
+    """Translate a sentence, or several joined by "; ", in the way in which most of it is recognised."""
     if found := _exact(text):
         return found
     if depth == 0:
         return None
     index = _templates()
     some = index.get(_first_word(text), index[""])
-    whole = next((found for template in some if (found := template.fill(text, depth - 1))), None)
+    whole = max(filter(None, (template.fill(text, depth - 1) for template in some)), key=lambda each: each.letters, default=None)
     parts = text.split("; ", PARTS)
     if not 1 < len(parts) <= PARTS:
         return whole
@@ -238,7 +238,8 @@ def _value(value: str, place: _Place, depth: int) -> _Found | None:
     if place.kind == "d":
         return plain if value and not value.strip("0123456789.,-") else None
     if place.kind == "n":
-        return (_exact(value) or plain) if len(value) <= NAME and ": " not in value and "; " not in value else None
+        is_name = len(value) <= NAME and ": " not in value and "; " not in value and not value.endswith(":")
+        return (_exact(value) or plain) if is_name else None
     if place.kind == "":
         return plain
     return _words(value, place.name) or _sentence(value, depth) or (plain if place.kind == "s" or not value else None)

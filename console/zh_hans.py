@@ -24,16 +24,18 @@ WORDS: dict[str, str] = {
     "undo: {command} undo {id}": "撤销：{command} undo {id}",
     "note: {note}": "注意：{note}",
     "more: --cursor {cursor}": "更多：--cursor {cursor}",
+    "more: the same command with {cursor} at its end": "更多：在同一命令末尾加上 {cursor}",
     "{n} of {total}": "{n} 条，共 {total} 条",
-    "removed {id}, drawn from it": "已移除 {id}，它由此得出",
-    "removed {id}, drawn from them": "已移除 {id}，它由这些得出",
+    "removed {id}, drawn from it": "一并移除 {id}，它由这条记忆得出",
+    "removed {id}, drawn from them": "一并移除 {id}，它由这些记忆得出",
+    "would remove {id}, drawn from them": "将会一并移除 {id}，它由这些记忆得出",
     # episodes
     "stored": "已存入",
     "already stored as": "早已存有",
     "answered before:": "此前已答复：",
     "superseded {id}": "已取代 {id}",
     "{points} = {score:.3f}; relevance {relevance:.2f}": "{points} = {score:.3f}；相关度 {relevance:.2f}",
-    "{n} by {reason}": "{reason} {n}",
+    "{n} by {reason}": "按{reason} {n} 条",
     "{shown} shown; {considered} considered, {below} not relevant enough": (
         "显示 {shown} 条；考察了 {considered} 条，其中 {below} 条不够相关"
     ),
@@ -62,7 +64,7 @@ WORDS: dict[str, str] = {
     "{outcome}: {added} added, {ended} ended": "{outcome}：新增 {added} 条，终止 {ended} 条",
     # audit
     " by {who}": "，操作者 {who}",
-    " via {via}": "，经由 {via}",
+    " via {via}": "，经由{via}",
     "(details erased)": "（详情已抹除）",
     "(no entries)": "（没有记录）",
     "whole up to {head}": "到 {head} 为止完整",
@@ -123,7 +125,7 @@ WORDS: dict[str, str] = {
     "Error: {why}": "错误：{why}",
     "Memory is off: {why}": "记忆无法使用：{why}",
     "\n... ({n:,} characters; use the console or the command line)": "\n……（共 {n:,} 个字符；全文请用控制台或命令行查看）",
-    "{word} is no status; there are {known}": "没有状态 {word}；可用的有 {known}",
+    "{word} is no status; there are {known}": "“{word}”不是状态；可用的有 {known}",
     "!memory {name} is not known.": "!memory {name} 不是已知的命令。",
     "Usage: !memory {form}": "用法：!memory {form}",
     "Only an administrator may do this. Administrators are named in the plugin's configuration.": (
@@ -135,8 +137,8 @@ search QUESTION, list, show ID, history ID, superseded, archived: find and look 
 edit ID NEW TEXT, archive ID, restore ID, forget ID, undo AUDIT-ID: correct
 profile, profile edit set|add|remove FIELD VALUE: lasting facts
 audit, audit export, audit verify: who did what
-export, export l2, export all-current-scope: take it along
-health, config, help: is it sound, how is it set
+export, export l2, export all-current-scope: the data as JSON
+health, config, help: whether it works, how it is set
 For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
 fence, config set NAME VALUE""": """\
 !memory：这里存有什么，有什么不正常
@@ -144,8 +146,8 @@ search 问题、list、show 编号、history 编号、superseded、archived：�
 edit 编号 新内容、archive 编号、restore 编号、forget 编号、undo 审计编号：更正
 profile、profile edit set|add|remove 字段 值：画像，即长期有效的信息
 audit、audit export、audit verify：谁做过什么
-export、export l2、export all-current-scope：导出带走
-health、config、help：是否正常，如何设置
+export、export l2、export all-current-scope：导出为 JSON
+health、config、help：是否正常、如何设置
 管理员专用：stats、import l2|legacy JSON、delete 筛选条件、candidates、candidate accept|reject 编号、consolidate preview|run、\
 fence、config set 名称 值""",
     "Isolation: {isolation}": "隔离方式：{isolation}",
@@ -166,7 +168,7 @@ fence、config set 名称 值""",
         "{id}，未关联到此流水线，因此不会向其提示词注入任何内容"
     ),
     "{id}, active": "{id}，已启用",
-    "Meaning: {meaning}": "语义检索：{meaning}",
+    "Search by meaning: {meaning}": "语义检索：{meaning}",
     "off, memories are found by their words; {why}": "不可用，记忆按词语查找；{why}",
     "no embedding model, memories are found by their words": "没有嵌入模型，记忆按词语查找",
     "{models}; {done:,} of {total:,} episodes have their vector": "{models}；{total:,} 条记忆中 {done:,} 条已有向量",
@@ -302,6 +304,15 @@ fence、config set 名称 值""",
     "draft": "草稿",
     "renamed": "已改名",
     "erased": "已抹除",
+    # by what way something was written
+    "via|cli": "命令行",
+    "via|api": "程序接口",
+    "via|console": "控制台",
+    "via|command": "聊天命令",
+    "via|tool": "模型工具",
+    "via|listener": "对话",
+    "via|retrieve": "知识库检索",
+    "via|ingest": "文档导入",
     # operations
     "remember": "记住",
     "edit": "编辑",
@@ -766,8 +777,17 @@ SENTENCES: dict[str, str] = {
     "{name} is not a number of JSON": "{name} 不是 JSON 的数",
     "the line is longer than {n:d} bytes": "该行超过 {n} 字节",
     "not UTF-8 at byte {n:d}": "第 {n} 字节处不是 UTF-8",
-    "not JSON: {error} at character {n:d}": "不是 JSON：第 {n} 个字符处 {error}",
+    "not JSON: {error:s} at character {n:d}": "不是 JSON：第 {n} 个字符处，{error}",
     "nested too deeply": "嵌套太深",
+    "Expecting value": "应为一个值",
+    "Expecting property name enclosed in double quotes": "应为双引号括起的属性名",
+    "Expecting ':' delimiter": "应为“:”",
+    "Expecting ',' delimiter": "应为“,”",
+    "Extra data": "有多余的内容",
+    "Unterminated string starting at": "此处开始的字符串没有结束",
+    "Invalid control character at": "有不允许的控制字符",
+    "Illegal trailing comma before end of object": "对象末尾有多余的逗号",
+    "Illegal trailing comma before end of array": "列表末尾有多余的逗号",
     "the file is unreadable: {problem:s}; {expected:w}": "无法读取文件：{problem}；{expected}",
     "nested more than {n:d} levels deep": "嵌套超过 {n} 层",
     "{value} begins with half a surrogate pair": "{value} 以半个代理对开头",
@@ -954,7 +974,7 @@ SENTENCES: dict[str, str] = {
     ),
     "days after which a memory counts half as recent": "记忆的新近程度减半所需的天数",
     "memories put into a prompt": "注入提示词的记忆条数",
-    "auto and hybrid go by words and meaning, vector by meaning": "auto 和 hybrid 按词语和语义检索，vector 只按语义（向量）检索",
+    "auto and hybrid go by words and meaning, vector by meaning": "auto 和 hybrid 按词语和语义检索，vector 只按语义向量检索",
     "weight of meaning against words": "语义相对于词语的权重",
     "an id, tag or name that is asked for exactly comes first": "与所问的编号、标签或名字完全一致的排在最前",
     "the host's language model that selects quotes; empty: rules": "宿主程序中负责选取引文的语言模型；留空：使用规则",

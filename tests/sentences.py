@@ -65,6 +65,15 @@ JOINED = frozenset(
         "{} cut short, {} left out",
         "; {} is called so",
         "space {}: {} episodes, {} in the word index",
+        "Expecting value",  # Python's json
+        "Expecting property name enclosed in double quotes",
+        "Expecting ':' delimiter",
+        "Expecting ',' delimiter",
+        "Extra data",
+        "Unterminated string starting at",
+        "Invalid control character at",
+        "Illegal trailing comma before end of object",
+        "Illegal trailing comma before end of array",
     }
 )
 PROMPTS = {"CALIBRATION", "_SELECT", "_SUMMARISE"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import asyncio
 import dataclasses
+import http.client
 import inspect
+import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +22,7 @@ from syrupy.assertion import SnapshotAssertion
 import ltm
 import ltm_models
 import ltm_text
-from ltm_console import language, words
+from ltm_console import api, language, web, words
 from ltm_console.actions import ACTIONS
 from ltm_console.language import is_chinese, parsed, say, speaking, term, translated, typed
 from ltm_console.zh_hans import SENTENCES, WORDS
@@ -257,6 +259,15 @@ def test_hints_name_the_command_of_the_host() -> None:
         ("record 3: fact 2: field must be one of a, b, not 'c'", "记录 3：第 2 个条目：field 必须是"),
         ("skipped: writes are blocked: the write was interrupted. Clear fence 4 to go on; reading works", "写入被中断"),
         ("edited content, tags", "编辑了内容、标签"),
+        (
+            "the embedder 'x answered 3 vectors for 4 texts' answered 2 vectors for 9 texts; none was used",
+            "对 9 段文字返回了 2 个向量",
+        ),
+        (
+            "7 memories wait for a vector: the embedding model of the host failed: no; it gave up; it is asked again in 30 s",
+            "宿主程序的嵌入模型出错：no; it gave up；30 秒后再次调用",
+        ),
+        ("vector_weight must be from 0 to 1, not '2'; 0.45 is used", "vector_weight 必须在 0 到 1 之间，而不是 '2'；现采用 0.45"),
         ("of 9 lines 2 cut short, 3 left out, to fit 400 characters", "截短 2 行、略去 3 行"),
         ("the filter on status takes it out: it is archived", "被状态筛除：它已归档"),
     ],
@@ -607,3 +618,24 @@ def test_real_errors_are_chinese(chat: ltm.Space, tmp_path: Path) -> None:
             with pytest.raises(ltm.LtmError) as caught:
                 call()
             assert HAN.search(translated(str(caught.value))), caught.value
+
+
+def test_the_page_is_refused_in_its_language(memory: ltm.Memory) -> None:
+    def asked(**body: Any) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        connection.request("POST", "/api/session", json.dumps(body), {"Content-Type": "application/json"})
+        message: str = json.loads(connection.getresponse().read())["error"]["message"]
+        connection.close()
+        return message
+
+    with web.Server(api.Console(memory, host="serve"), port=0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            assert asked(token="x", language="zh_Hans") == "令牌不正确；请打开 `ltm serve` 输出的链接"
+            assert (
+                asked(token="x") == asked(token="x", language=7) == "the token is not right; open the link that `ltm serve` printed"
+            )
+        finally:
+            server.shutdown()
+            thread.join()

@@ -81,11 +81,16 @@ class Chat:
         self.world, self.talk, self.folder, self.said = world, talk, folder, dict[str, Any]()
 
     async def settle(self) -> None:
-        await asyncio.wait(self.world.bridge._tasks or {asyncio.ensure_future(asyncio.sleep(0))}, timeout=0.5)
+        """Wait for what the plugin left to do; not for its attempts to reach a model that is down, which have no end."""
+        bridge = self.world.bridge
+        is_down = "invoke_embedding" in self.world.host.fail
+        if tasks := [each for each in bridge._tasks if not (is_down and each is bridge._catching)]:
+            await asyncio.wait(tasks)
 
     def clean(self, text: str) -> str:
-        text = text.replace(str(self.folder), "FOLDER")
+        text = text.replace(str(self.folder), "FOLDER").encode("utf-8", "replace").decode()
         text = re.sub(r"[\d.]+( ms| 毫秒)", r"N\1", text)
+        text = re.sub(r"(?<=asked again in )\d+|\d+(?= 秒后再次调用)", "N", text)
         text = re.sub(r"\b\d{1,3}(,\d{3})+( bytes|\b)|\b\d{6,}( bytes| 字节)", r"N\2\3", text)
         return re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
 
@@ -171,13 +176,15 @@ def test_the_overview_in_each_state(told: Callable[..., dict[str, Any]], talk: T
         await here.command("with an embedding model", "!memory")
         here.world.host.fail = {"invoke_embedding"}
         await here.tool("", "remember", content=talk.also)
+        while "wait for a vector" not in here.world.bridge.troubles["meaning"]:
+            await asyncio.sleep(0.01)
         await here.command("embedding model fails", "!memory")
         await here.command("", "!memory config set embedding_model_uuid m2", talk.admin)
         await here.command("embedding model cannot be used", "!memory")
         here.world.bridge.trouble("turn", "memory took longer than 4 s, and the turn went on without it")
         await here.command("a turn went without memory", "!memory")
         await here.command("not by a name, but for the language of its words", "!memory search " + talk.asked, "u9")
-        here.world.host.fail = {"get_query_vars"}
+        here.world.host.fail |= {"get_query_vars"}
         await here.command("the host is silent", "!memory")
 
     assert told(talk, scenario) == snapshot(name=f"overview {talk.user}")
@@ -241,8 +248,8 @@ def test_finding_and_correcting(told: Callable[..., dict[str, Any]], talk: Talk,
         await here.command("undo twice", f"!memory undo {audit_of(done)}")
         await here.command("restore what was superseded", f"!memory restore {trip}")
         await here.command("forget what is not there", "!memory forget nothing")
-        await here.command("audit", "!memory audit")
-        await here.command("audit, more", f"!memory audit {(await here.command('', '!memory audit')).rpartition(' ')[2]}")
+        listed = await here.command("audit", "!memory audit")
+        await here.command("audit, more", f"!memory audit {re.findall('[0-9]+', listed)[-1]}")
         await here.command("audit export", "!memory audit export")
         await here.command("audit verify", "!memory audit verify")
         await here.command("export", "!memory export")
@@ -342,7 +349,6 @@ def test_what_makes_no_sense(told: Callable[..., dict[str, Any]], talk: Talk, sn
     async def scenario(here: Chat) -> None:
         for text in WRONG:
             await here.command(text, f"!memory {text}", talk.admin)
-        await here.command("import", "!memory import", talk.admin) if "import" not in here.said else None
         await here.command("config with a problem", "!memory config")
 
     assert told(talk, scenario, max_profile_traits=0) == snapshot(name=f"wrong {talk.user}")
@@ -377,8 +383,10 @@ def test_what_the_model_reads(told: Callable[..., dict[str, Any]], talk: Talk, s
         event = {"event_at": "2026-03-06T09:00:00+08:00"}
         trip = (await here.tool("remember", "remember", content=talk.trip, tags=[talk.tag], importance=4, **event))["episode_id"]
         await here.tool("remember again", "remember", content=talk.trip)
-        await here.tool("remember in its place", "remember", content=talk.later, supersedes=[trip])
+        given = {"supersedes": [trip], "tags": [talk.tag], "importance": 4, "event_at": "2026-03-08T09:00:00+08:00"}
+        await here.tool("remember in its place", "remember", content=talk.later, **given)
         await here.tool("remember nothing", "remember", content="")
+        await here.tool("remember with what cannot be stored", "remember", content="\udc00")
         await here.tool("remember with a wrong time", "remember", content=talk.also, event_at="soon")
         await here.tool("remember in another's place", "remember", talk.other, content=talk.also, supersedes=[trip])
         await here.tool("", "remember", talk.other, content=talk.also, importance=5)
@@ -388,12 +396,14 @@ def test_what_the_model_reads(told: Callable[..., dict[str, Any]], talk: Talk, s
         await here.tool("update_profile of the chat", "update_profile", field="notes", action="add", value=talk.reason)
         await here.tool("update_profile, wrong", "update_profile", field="colour", action="set", value="x")
         await here.tool("recall_memory", "recall_memory", query=talk.asked)
-        await here.tool("recall_memory, filtered", "recall_memory", query=talk.asked, speaker_name=talk.other, importance_min=2)
+        await here.tool(
+            "recall_memory, filtered", "recall_memory", query=talk.also, speaker_name=talk.other.title(), importance_min=2
+        )
         await here.tool("recall_memory of nothing", "recall_memory", query="")
         await here.tool("recall_memory, wrong", "recall_memory", query=talk.asked, top_k=99)
         await here.tool("forget, wrong", "forget", episode_id="0" * 12)
         here.said["prompt"] = "\n---\n".join(await here.turn(talk.asked))
-        here.said["prompt of another"] = "\n---\n".join(await here.turn(talk.asked + " ", talk.other))
+        here.said["prompt of another"] = "\n---\n".join(await here.turn(talk.also, talk.other))
         found = await here.world.long_term_memory.retrieve(asked_in(sender=talk.user, query=talk.asked + "?"))
         here.said["retrieve"] = [entry.model_dump() for entry in found.results]
         found = await here.world.long_term_memory.retrieve(asked_in(group="g9", sender="nobody", query=talk.asked))
