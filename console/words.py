@@ -468,11 +468,9 @@ def health(found: ltm.Health) -> str:
 
 def embedded(report: ltm.EmbedReport) -> str:
     """How far the vectors are."""
-    template = "{done} embedded, {failed} failed, {remaining} left ({state})"
-    counts = {"done": report.done, "failed": report.failed, "remaining": report.remaining}
-    lines = [say(template, **counts, state=term(report.state))]
-    lines += [say("last error: {error}", error=translated(report.error))] if report.error else []
-    return "\n".join(lines)
+    template = "{done} embedded, {failed} failed, {left} left ({state})"
+    text = say(template, done=report.done, failed=report.failed, left=report.remaining, state=term(report.state))
+    return text + ("\n" + say("last error: {error}", error=translated(report.error)) if report.error else "")
 
 
 def fence(each: ltm.FenceInfo) -> str:

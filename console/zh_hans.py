@@ -111,16 +111,16 @@ WORDS: dict[str, str] = {
     "{fingerprint} ({dim} dimensions, {state})": "{fingerprint}（{dim} 维，{state}）",
     "- {status:<5} {id}: {detail}": "- {status} {id}：{detail}",
     "Result: {status}": "结果：{status}",
+    "{done} embedded, {failed} failed, {left} left ({state})": "已生成向量 {done} 条，失败 {failed} 条，剩余 {left} 条（{state}）",
+    "last error: {error}": "最近的错误：{error}",
     "fence {id} on {key} since {since}: {reason}": "写入锁定 {id}，范围 {key}，始于 {since}：{reason}",
     "the whole file": "整个文件",
     "cleared {fence}": "已解除{fence}",
     "no fence stands": "没有写入锁定",
-    "{done} embedded, {failed} failed, {remaining} left ({state})": "已生成 {done} 个向量，失败 {failed} 个，剩余 {remaining} 个（{state}）",
-    "last error: {error}": "最近的错误：{error}",
     "{name} = {value}  ({what})": "{name} = {value}（{what}）",
     # the page of the console, and !memory in a chat
     "This did not work; the log says why.": "操作没有成功；原因见日志。",
-    "Error: the host did not say whose command this is.": "错误：宿主程序没有说明这条命令是谁发的。",
+    "Error: the host did not say whose command this is.": "错误：宿主没有说明这条命令是谁发的。",
     "Error: this did not work; the log of the plugin says why.": "错误：操作没有成功；原因见插件日志。",
     "Error: {why}": "错误：{why}",
     "Memory is off: {why}": "记忆无法使用：{why}",
@@ -954,7 +954,7 @@ SENTENCES: dict[str, str] = {
     "choose a memory space first": "请先选择记忆空间",
     "a memory space is named by bot, launcher_type and launcher_id": "记忆空间由 bot、launcher_type 和 launcher_id 指明",
     "a speaker is named by id and name": "发言者由 id 和 name 指明",
-    "this host has no options of its own": "当前宿主程序没有自己的选项",
+    "this host has no options of its own": "当前宿主没有自己的选项",
     "the file is open for reading only": "文件以只读方式打开",
     "the token is not right; open the link that `ltm serve` printed": "令牌不正确；请打开 `ltm serve` 输出的链接",
     "too many wrong tokens; wait a minute": "错误的令牌太多；请等一分钟",
@@ -970,34 +970,35 @@ SENTENCES: dict[str, str] = {
     "no option is called {name}; there are {names}": "没有名为 {name} 的选项；可用的有 {names}",
     "episodes stay in the chat, or are shared by all chats of the bot": "记忆只留在本会话，或由机器人的所有会话共享",
     "the host's model that makes vectors; empty: words alone, or the local one if installed": (
-        "宿主程序中生成向量的模型；留空：只按词语检索，装有本地模型时则用本地模型"
+        "宿主提供的向量模型；留空：只按词语检索，若装有本地模型则用本地模型"
     ),
     "days after which a memory counts half as recent": "记忆的新近程度减半所需的天数",
     "memories put into a prompt": "注入提示词的记忆条数",
     "auto and hybrid go by words and meaning, vector by meaning": "auto 和 hybrid 按词语和语义检索，vector 只按语义向量检索",
     "weight of meaning against words": "语义相对于词语的权重",
     "an id, tag or name that is asked for exactly comes first": "与所问的编号、标签或名字完全一致的排在最前",
-    "the host's language model that selects quotes; empty: rules": "宿主程序中负责选取引文的语言模型；留空：使用规则",
-    "the host's language model that drafts summaries; empty: archival alone": "宿主程序中负责起草摘要的语言模型；留空：只做归档",
+    "the host's language model that selects quotes; empty: rules": "宿主提供的语言模型，用于选取引文；留空：使用规则",
+    "the host's language model that drafts summaries; empty: archival alone": "宿主提供的语言模型，用于起草摘要；留空：只做归档",
     "age at which an episode may be summarised": "记忆可被汇总所需的天数",
     "traits of a profile that are shown": "画像中显示的特征数",
     "preferences of a profile that are shown": "画像中显示的偏好数",
     "no folder for the memory file can be written to; tried {folders}": "没有可写入的文件夹来存放记忆文件；尝试过 {folders}",
     "the memory file could not be opened": "无法打开记忆文件",
     "{why:w}; it is asked again in {seconds:d} s": "{why}；{seconds} 秒后再次调用",
-    "the embedding model of the host did not answer within {seconds:d} s": "宿主程序的嵌入模型在 {seconds} 秒内没有回答",
-    "the embedding model of the host failed: {error:s}": "宿主程序的嵌入模型出错：{error}",
-    "the embedding model of the host cannot be used: {error:s}": "宿主程序的嵌入模型无法使用：{error}",
+    "the embedding model of the host did not answer within {seconds:d} s": "宿主的嵌入模型在 {seconds} 秒内没有回答",
+    "the embedding model of the host failed: {error:s}": "宿主的嵌入模型出错：{error}",
+    "the embedding model of the host cannot be used: {error:s}": "宿主的嵌入模型无法使用：{error}",
     "it gave {n:d} vectors for {texts:d} texts": "它对 {texts} 段文字给出了 {n} 个向量",
     "it gives vectors of {n:d} numbers where it gave {dim:d}": "它给出 {n} 维的向量，而先前是 {dim} 维",
     "it gave a vector with something that is not a finite number": "它给出的向量含有不是有限数的内容",
     "{n:d} memories wait for a vector: {error:s}": "{n} 条记忆等待生成向量：{error}",
-    "the host did not say which chat this is, so no memory is used": "宿主程序没有说明这是哪个会话，因此不使用记忆",
+    "the host did not say which chat this is, so no memory is used": "宿主没有说明这是哪个会话，因此不使用记忆",
     "memory took longer than {seconds:d} s, and the turn went on without it": "记忆耗时超过 {seconds} 秒，本轮对话没有用到记忆",
     "this memory has a knowledge base already; delete that one first (memories are kept)": (
         "此记忆库已有知识库；请先删除那一个（记忆会保留）"
     ),
     "the file does not name the chat it belongs to; it must be like {example}": "文件没有指明它属于哪个会话；应写成 {example} 的形式",
+    "this takes longer than {seconds:d} s; it goes on meanwhile": "这需要 {seconds} 秒以上；操作仍在继续",
     "top_k must be 1 to {limit:d}, not {value}": "top_k 必须是 1 到 {limit}，而不是 {value}",
     # ------------------------------------------------------------------------------------ fields of actions
     "The episode.": "记忆的编号。",
@@ -1166,6 +1167,7 @@ SENTENCES: dict[str, str] = {
     "Look at everything: pages, index, vectors, audit, jobs, fences, disk. Exit status 1 on an error.": (
         "检查一切：页、索引、向量、审计、任务、写入锁定、磁盘。有错误时退出状态为 1。"
     ),
+    "Make the vectors that are missing. Stopped in between, it goes on where it was.": "生成缺少的向量。中途停止后，会从停下处继续。",
     "List the blocks on writes that stand.": "列出现有的写入锁定。",
     "Block writes to this chat, or to the whole file, until the fence is cleared. Reading goes on.": (
         "阻止写入此会话或整个文件，直到解除写入锁定。读取不受影响。"
@@ -1178,9 +1180,6 @@ SENTENCES: dict[str, str] = {
     "List who spoke, the last one first.": "列出发言者，最近发言的在前。",
     "Change several episodes in one step that undo takes back: all of them or none.": (
         "一步更改多条记忆，可用撤销还原：要么全部，要么一个也不。"
-    ),
-    "Make the vectors that are missing. Stopped in between, it goes on where it was.": (
-        "生成缺少的向量。中途停止后，会从停下的地方继续。"
     ),
     "List the settings of the file.": "列出文件的设置。",
     "Change a setting of the file.": "更改文件的一项设置。",

@@ -142,6 +142,10 @@ class _Reader:
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             enclosing = (*enclosing, node.target.id)
         raised = raised or isinstance(node, ast.Raise) or _is_told(node)
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "message" and _is_text(value):
+                    yield from self.read(value, enclosing, True)
         for child in ast.iter_child_nodes(node):
             is_doc = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
             if not is_doc and not _is_execute(child):

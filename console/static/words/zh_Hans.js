@@ -498,7 +498,6 @@ export default {
   "via.health": "健康检查",
   "operation.remember": "保存记忆",
   "operation.edit": "编辑",
-  "operation.edit_all": "批量编辑",
   "operation.edit_bulk": "批量编辑",
   "operation.active": "恢复为有效",
   "operation.archived": "归档",
@@ -709,5 +708,14 @@ export default {
   "pinned.true": "是",
   "pinned.false": "否",
   "notices": "通知",
-  "turns": "轮次"
+  "turns": "轮次",
+  "setting.max_profile_traits": "档案显示的特征数",
+  "setting.max_profile_preferences": "档案显示的偏好数",
+  "error.TooMany": "请求过多",
+  "error.Refused": "已拒绝请求",
+  "remedy.TooMany": "请等待一分钟后重试。",
+  "wasBefore": "此前为{status}",
+  "countRecords": "{n} 条记录",
+  "countRecords_one": "1 条记录",
+  "showMore": "已显示 {n} / {total} 个字符：显示更多"
 };

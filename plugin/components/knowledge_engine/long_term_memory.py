@@ -35,9 +35,16 @@ class LongTermMemory(KnowledgeEngine):
         _, problems = bridges.effective(config, {})
         if problems:  # the host takes the base back and shows this
             raise ValueError("; ".join(problems))
-        if known and known != kb_id:
+        if known and known != kb_id and await self._is_there(known):
             raise ValueError("this memory has a knowledge base already; delete that one first (memories are kept)")
         await self.plugin.bridge.created(kb_id, config)
+
+    async def _is_there(self, kb_id: str) -> bool:
+        """Whether a knowledge base is one of this host: a file may come from another installation, which had its own."""
+        try:
+            return any(each.get("uuid") == kb_id for each in await self.plugin.list_knowledge_bases())
+        except Exception:  # a host that cannot tell
+            return True
 
     async def on_knowledge_base_delete(self, kb_id: str) -> None:
         """Memories stay in the file; `!memory` and the tools go on."""
