@@ -27,6 +27,7 @@ from typing import Any
 import ltm
 
 from .api import Console
+from .language import known, language, translated
 
 log = logging.getLogger("ltm.console")
 
@@ -238,7 +239,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.gate.spend()
             self._route()
         except Refused as refused:
-            self._send(refused.status, {"error": {"kind": _KINDS.get(refused.status, "Refused"), "message": str(refused)}})
+            error = {"kind": _KINDS.get(refused.status, "Refused"), "message": translated(str(refused))}
+            self._send(refused.status, {"error": error})
         except (TimeoutError, ConnectionError):
             pass
         except Exception as error:
@@ -344,6 +346,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = json.loads(raw)
         except (ValueError, RecursionError):
             raise Refused(400, "the body is not JSON") from None
+        if isinstance(body, dict) and isinstance(asked := body.get("language"), str):
+            language.set(known(asked))  # for this thread, whose only request this is
         if endpoint == "session":
             self._send(200, {"session": self.server.gate.exchange(body.get("token") if isinstance(body, dict) else None)})
         elif endpoint == "export":

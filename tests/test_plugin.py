@@ -189,8 +189,8 @@ async def answered(world: Any, text: str, query: str) -> None:
     await world.memory_injector.after(context)
 
 
-async def command(world: Any, who: str, text: str, privilege: int = 1, group: str = "g1") -> str:
-    world.host.vars = {"sender_id": who, "sender_name": who.title(), "launcher_type": "group", "launcher_id": group}
+async def command(world: Any, who: str, text: str, privilege: int = 1, group: str = "g1", **given: Any) -> str:
+    world.host.vars = {"sender_id": who, "sender_name": who.title(), "launcher_type": "group", "launcher_id": group, **given}
     words = text.split(" ")
     context = ExecuteContextProxy(
         query_id=7, query_uuid="q", session=session(group), command_text=text.removeprefix("!"), full_command_text=text,
