@@ -26,6 +26,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from console_page import console
 from stack import ApiError, Stack
 
 ROOT = Path(__file__).resolve().parent
@@ -580,6 +581,7 @@ SCENARIOS: tuple[Callable[[World], None], ...] = (
     commands,
     nobody,
     documents,
+    console,
     streaming,
     agents,
     locked,
