@@ -77,7 +77,7 @@ def bundle(base: Path, entry: str) -> str:
 
 
 def page() -> dict[str, bytes]:
-    """The console's page as the host serves it: one file, since its dashboard opens the page as a blob, where no path leads anywhere."""
+    """The console's page as the host serves it: one file, since its dashboard opens it as a blob, from where no path leads on."""
     base = ROOT / "console" / "static"
     made = (base / "index.html").read_text("utf-8")
     for mark, text in (

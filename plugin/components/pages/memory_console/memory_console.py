@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import bridge as bridges
@@ -10,9 +11,10 @@ from langbot_plugin.api.definition.components.page import Page, PageResponse
 
 import ltm
 from ltm_console.api import Console
-from ltm_console.language import speaking, translated
+from ltm_console.language import say, speaking, translated
 
-ANSWER_SECONDS = 25.0  # the host gives up after 30; what takes longer is a job
+log = logging.getLogger("ltm.plugin")
+ANSWER_SECONDS = 25  # the host gives up after 30; what takes longer is a job
 
 
 class _Options:
@@ -53,19 +55,28 @@ class MemoryConsole(Page):
 
     async def handle_api(self, request: Any) -> PageResponse:
         """One call of the page; errors are answers too, since the host shows its own words for what is raised or refused."""
-        bridge = self.plugin.bridge
         body = request.body if isinstance(request.body, dict) else {}
-        try:
-            memory = await bridge.open()
-        except ltm.LtmError as error:
-            with speaking(str(body.get("language", ""))):
-                return PageResponse.ok({"error": {"kind": type(error).__name__, "message": translated(str(error))}})
+        with speaking(str(body.get("language", ""))):
+            try:
+                answer = self._answer(str(request.endpoint).strip("/"), body)
+                return PageResponse.ok(await asyncio.wait_for(answer, ANSWER_SECONDS))
+            except asyncio.TimeoutError:
+                return _refused("Busy", translated(f"this takes longer than {ANSWER_SECONDS} s; it goes on meanwhile"))
+            except ltm.LtmError as error:
+                return _refused(type(error).__name__, translated(str(error)))
+            except Exception:
+                log.exception("the page was not answered")
+                return _refused("Internal", say("This did not work; the log says why."))
+
+    async def _answer(self, endpoint: str, body: dict[str, Any]) -> dict[str, Any]:
+        bridge = self.plugin.bridge
+        memory = await bridge.open()
         if self._console is None or self._console.memory is not memory:
             options = _Options(bridge, asyncio.get_running_loop())
             self._console = Console(memory, host="langbot", actor="langbot", options=options)
-        work = bridge.run(self._console.answer, str(request.endpoint).strip("/"), body)
-        try:
-            _, data = await asyncio.wait_for(work, ANSWER_SECONDS)
-        except asyncio.TimeoutError:
-            data = {"error": {"kind": "Busy", "message": f"this takes longer than {ANSWER_SECONDS:g} s; it goes on meanwhile"}}
-        return PageResponse.ok(data)
+        _, data = await bridge.run(self._console.answer, endpoint, body)
+        return data
+
+
+def _refused(kind: str, words: str) -> PageResponse:
+    return PageResponse.ok({"error": {"kind": kind, "message": words}})
