@@ -802,7 +802,7 @@ def fence_clear(space: ltm.Space, given: FenceId) -> ltm.FenceInfo:
         for each in space.memory.fences()
     ):
         raise ltm.NotFound(f"no standing fence {given.id} on this chat or on the whole file")
-    return space.memory.clear_fence(given.id, via=space.via)
+    return space.memory.clear_fence(given.id, via=space.via, actor=space.acting)
 
 
 @action("config list", words.settings)

@@ -987,7 +987,6 @@ SENTENCES: dict[str, str] = {
     "{why:w}; it is asked again in {seconds:d} s": "{why}；{seconds} 秒后再次调用",
     "the embedding model of the host did not answer within {seconds:d} s": "宿主的嵌入模型在 {seconds} 秒内没有回答",
     "the embedding model of the host failed: {error:s}": "宿主的嵌入模型出错：{error}",
-    "the model that selects candidates failed, rules are used: {error:s}": "挑选候选的模型出错，改用规则：{error}",
     "the embedding model of the host cannot be used: {error:s}": "宿主的嵌入模型无法使用：{error}",
     "it gave {n:d} vectors for {texts:d} texts": "它对 {texts} 段文字给出了 {n} 个向量",
     "it gives vectors of {n:d} numbers where it gave {dim:d}": "它给出 {n} 维的向量，而先前是 {dim} 维",
@@ -1000,6 +999,7 @@ SENTENCES: dict[str, str] = {
     ),
     "the file does not name the chat it belongs to; it must be like {example}": "文件没有指明它属于哪个会话；应写成 {example} 的形式",
     "this takes longer than {seconds:d} s; it goes on meanwhile": "这需要 {seconds} 秒以上；操作仍在继续",
+    "the model that selects candidates failed, rules are used: {error:s}": "选取候选的语言模型出错，改用规则：{error}",
     "top_k must be 1 to {limit:d}, not {value}": "top_k 必须是 1 到 {limit}，而不是 {value}",
     # ------------------------------------------------------------------------------------ fields of actions
     "The episode.": "记忆的编号。",

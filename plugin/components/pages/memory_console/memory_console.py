@@ -67,5 +67,7 @@ class MemoryConsole(Page):
         try:
             _, data = await asyncio.wait_for(work, ANSWER_SECONDS)
         except asyncio.TimeoutError:
-            data = {"error": {"kind": "Busy", "message": f"this takes longer than {ANSWER_SECONDS:g} s; it goes on meanwhile"}}
+            error = {"kind": "Busy", "message": f"this takes longer than {ANSWER_SECONDS:g} s; it goes on meanwhile"}
+            with speaking(str(body.get("language", ""))):
+                data = {"error": {**error, "message": translated(error["message"])}}
         return PageResponse.ok(data)
