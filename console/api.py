@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import ltm
 
-from .actions import ACTIONS, Action, fields_of, parse, to_data
+from .actions import ACTIONS, Action, Field, fields_of, parse, to_data
 from .language import ENGLISH, say, speaking, translated
 
 log = logging.getLogger("ltm.console")
@@ -66,7 +66,7 @@ class Console:
         self.memory, self.host, self.actor, self.options = memory, host, actor, options
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._numbers, self._lock = itertools.count(1), threading.Lock()
-        self._running: set[threading.Thread] = set()
+        self._running: dict[threading.Thread, tuple[str, ltm.Scope | None]] = {}
         self._endpoints: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "start": self._start, "do": self._do, "jobs": self._list_jobs, "changes": self._changes, "option": self._option,
         }  # fmt: skip
@@ -145,6 +145,8 @@ class Console:
         name = given.get("action", "")
         asked = parse(name, given.get("input") or {})
         action = ACTIONS[name]
+        if any(getattr(asked, each.name) for each in fields_of(action) if _is_file(each)):
+            raise ltm.InvalidInput("a page names no file of this machine; use the command line")
         on: Any = self.space(given.get("space")) if action.on is ltm.Space else self.memory
         scope = on.scope if action.on is ltm.Space else None
         if action.has_progress:
@@ -178,21 +180,27 @@ class Console:
                 job.error = self.refusal(error)[1]["error"]
                 job.state = "failed"
             finally:
-                self._running.discard(threading.current_thread())
+                self._running.pop(threading.current_thread(), None)
 
         thread = threading.Thread(target=work, name=f"ltm-job-{job.id}", daemon=True)
         with self._lock:
+            running = list(self._running.values())
+            if (action.name, scope) in running:
+                raise ltm.Conflict(f"{action.name} is running already; wait until it has ended")
+            if len(running) >= JOBS:
+                raise ltm.Busy("too many jobs are running; wait until one has ended")
             self._jobs[job.id] = job
-            while len(self._jobs) > JOBS:
-                self._jobs.popitem(last=False)
-            self._running.add(thread)
+            for id in [id for id, each in self._jobs.items() if each.state != "running"][: len(self._jobs) - JOBS]:
+                del self._jobs[id]
+            self._running[thread] = (action.name, scope)
         thread.start()
         return job.id
 
     def wait(self, seconds: float) -> bool:
         """Let running jobs end; whether they did in that time."""
+        deadline = time.monotonic() + seconds
         for thread in list(self._running):
-            thread.join(seconds)
+            thread.join(max(0.0, deadline - time.monotonic()))
         return not self._running
 
 
@@ -209,6 +217,11 @@ def _sentences(value: Any) -> Any:
     return [_sentences(each) for each in value] if isinstance(value, list) else localised(value)
 
 
+def _is_file(field: Field) -> bool:
+    """Whether an input names a file of this machine. A page may not: it would be opened, and made a memory if it is empty."""
+    return field.meta.get("metavar") == "FILE"
+
+
 def _described(action: Action) -> dict[str, Any]:
     names = {str: "text", int: "integer", float: "number", bool: "boolean"}
     fields = [
@@ -222,6 +235,7 @@ def _described(action: Action) -> dict[str, Any]:
             "help": translated(each.meta.get("help", "")),
         }
         for each in fields_of(action)
+        if not _is_file(each)
     ]
     return {
         "words": translated(action.words),
