@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import logging
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -29,6 +30,8 @@ STATUSES = {
 }  # fmt: skip
 JOBS = 20  # that are remembered
 SENTENCES = frozenset({"notes", "detail", "words", "reason", "truncated", "error", "problems", "help", "confirm", "message"})
+
+_FOLDERS = re.compile(r"""(?<![\w:/.\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\:'"]+[/\\])+""")  # before a file's name; not within a URL
 
 
 class Options(Protocol):
@@ -94,8 +97,10 @@ class Console:
         return STATUSES.get(kind, 500), {"error": {"kind": kind, "message": self._without_path(translated(str(error)))}}
 
     def _without_path(self, text: str) -> str:
+        """The text with names of files alone: of the memory, whose folder may hold blanks, and of what a model or system names."""
         path = self.memory.path
-        return text.replace(path, os.path.basename(path)).replace(os.path.dirname(os.path.abspath(path)) + os.sep, "")
+        text = text.replace(path, os.path.basename(path)).replace(os.path.dirname(os.path.abspath(path)) + os.sep, "")
+        return _FOLDERS.sub("", text)
 
     def space(self, given: Any) -> ltm.Space:
         """The space that a request names; complete, or InvalidInput. Its writes are the console's."""
@@ -190,7 +195,7 @@ class Console:
             if len(running) >= JOBS:
                 raise ltm.Busy("too many jobs are running; wait until one has ended")
             self._jobs[job.id] = job
-            for id in [id for id, each in self._jobs.items() if each.state != "running"][: len(self._jobs) - JOBS]:
+            for id in [id for id, each in self._jobs.items() if each.state != "running"][: max(0, len(self._jobs) - JOBS)]:
                 del self._jobs[id]
             self._running[thread] = (action.name, scope)
         thread.start()
