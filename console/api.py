@@ -173,7 +173,7 @@ class Console:
     # -- jobs
 
     def _begin(self, action: Action, on: Any, asked: Any, scope: ltm.Scope | None) -> str:
-        if self.memory.readonly and action.writes and not getattr(asked, "dry_run", False):
+        if self.memory.readonly and action.writes:
             raise ltm.ReadOnly("the file is open for reading only")
         job = Job(str(next(self._numbers)), action.name, ltm.to_iso(time.time_ns() // 1000))
 

@@ -40,14 +40,7 @@ ELSEWHERE = ltm.Scope("b2", "group", "1")
 LEAK = re.compile(
     r'Traceback|File "|line \d+, in|\.py\b|\bSELECT\b|\bINSERT\b|\bUPDATE\b|sqlite|apsw|pydantic|/home/|/tmp/|/root/|/etc/'
 )
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "javascript:alert(1)",
-    "\u202eevil\u2066",
-    "\0",
-    "n" * 5_000,
-]
+HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "javascript:alert(1)", "\u202eevil\u2066", "n" * 5_000]
 
 
 class Answer:
@@ -611,7 +604,7 @@ def test_reading_only_changes_no_byte(start: Start, opened: Callable[..., ltm.Me
     values = {
         "id": one.id, "by": other.id, "audit_id": one.audit_id, "ids": [one.id], "content": "x", "field": "name", "value": "x",
         "reason": "x", "name": "injection_budget", "text": "I prefer coffee.", "query": "one", "data": "[]", "everything": True,
-        "document": "x", "proposal_id": "0" * 12, "importance": 3, "importance_min": 2, "repair": True,
+        "document": "x", "proposal_id": "0" * 12, "importance": 3, "importance_min": 2, "start": "2026-01-01T00:00:00Z", "repair": True,
     }  # fmt: skip
     more = {
         "candidate accept": {"ids": [candidate]}, "candidate reject": {"ids": [candidate]}, "audit close": {"before": "2030-01-01"},
@@ -628,7 +621,7 @@ def test_reading_only_changes_no_byte(start: Start, opened: Callable[..., ltm.Me
     assert site.do("doctor", repair=True).kind == "ReadOnly"
     assert site.post("export", {"space": SPACE}).whole
     assert site.post("start", {}).json()["read_only"] is True
-    assert site.job("import", data="[]", dry_run=True)["state"] == "done"
+    assert site.do("import", data="[]", dry_run=True).kind == "ReadOnly", "what is only tried is written and taken back"
     with site.memory._file.read() as db:
         for sql in STATEMENTS.split(";"):
             with pytest.raises(apsw.Error):
@@ -642,14 +635,14 @@ def test_reading_only_changes_no_byte(start: Start, opened: Callable[..., ltm.Me
 class Held(ltm.HashEmbedder):
     """An embedder that waits until it is let go, or fails."""
 
-    def __init__(self) -> None:
-        super().__init__(16)
-        self.go, self.fails = threading.Event(), False
+    def __init__(self, dim: int = 16, fails: bool = False) -> None:
+        super().__init__(dim)
+        self.go, self.fails = threading.Event(), fails
 
     def embed_passages(self, texts: Any) -> Any:
-        self.go.wait(10)
         if self.fails:
             raise ValueError("no /home/somebody/model.bin")
+        self.go.wait(10)
         return super().embed_passages(texts)
 
 
@@ -668,7 +661,7 @@ def test_a_job_says_how_far_it_is_and_runs_once(site: Site) -> None:
     assert (job["state"], job["done"], job["total"], job["result"]["episodes"]) == ("done", 1_200, 1_200, 1_200)
     job = site.job("import", data="nonsense")
     assert (job["state"], job["error"]["kind"], job["result"]) == ("failed", "InvalidInput", None)
-    held.fails = True
+    site.memory.embedder = Held(8, fails=True)
     job = site.job("embed")
     assert (job["state"], "model.bin" in job["error"]["message"], LEAK.search(str(job))) == ("failed", True, None)
 
@@ -709,7 +702,7 @@ def test_an_export_that_breaks_off_is_told_from_one_that_ended(site: Site, monke
 
 
 @contextlib.contextmanager
-def served(path: Path, *options: str, setting: str = "") -> Iterator[tuple[subprocess.Popen[str], Client]]:
+def served(path: Path, *options: str, setting: str = "pass") -> Iterator[tuple[subprocess.Popen[str], Client]]:
     """A real `ltm serve` and a browser that opened its link. `setting`: Python that runs first."""
     script = f"import sys, ltm_console.web as web, ltm_console.cli as cli; {setting}; cli.main()"
     command = [sys.executable, "-c", script, "--db", str(path), "--embedder", "hash", "serve", *options]
