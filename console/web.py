@@ -47,7 +47,7 @@ STOP_SECONDS = 5.0  # for running jobs at the end
 CONNECTIONS = 256  # at once; for more, those that have shown no session make room, the oldest first
 RATE, BURST = 100.0, 400.0  # requests a second of each session, and of all that have none; how many may come at once
 WRONG = 20.0  # requests that a wrong token or session counts as
-SESSIONS = 64  # browsers that hold a session; the oldest is let go
+SESSIONS = 64  # browsers that hold a session; the one that asked longest ago is let go
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none';"
@@ -66,7 +66,7 @@ ALWAYS = {
 }
 # One star after the colon: with a second one for the blanks, 16 KB of blanks and a NUL took four seconds.
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)\r\n")
-_REQUEST = re.compile(rb"(GET|POST) (/[\x21-\x7e]*) (HTTP/1\.[01])\r\n")
+_REQUEST = re.compile(rb"(GET|POST) (/[\x21-\x7e]*) HTTP/1\.1\r\n")
 _ONCE = {"host", "origin", "sec-fetch-site", "content-length", "content-type", "authorization", "expect"}
 
 
@@ -140,7 +140,10 @@ class Gate:
             return None
         given = header.removeprefix("Bearer ")
         with self._lock:
-            return next((bucket for session, bucket in self._sessions.items() if _is_same(given, session)), None)
+            found = next((session for session in self._sessions if _is_same(given, session)), None)
+            if found is not None:
+                self._sessions.move_to_end(found)
+            return self._sessions.get(found or "")
 
     def refuse(self, message: str) -> typing.NoReturn:
         """Count a wrong token or session. Raises Refused."""
@@ -299,7 +302,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         line = self._line(deadline, HEAD_BYTES)
         if not (asked := _REQUEST.fullmatch(line)):
             raise Refused(400, "this is no request that is understood here")
-        self.command, self.path, self.request_version = (part.decode("ascii") for part in asked.groups())
+        self.command, self.path = (part.decode("ascii") for part in asked.groups())
         self.given: dict[str, str] = {}
         size, lines = len(line), 0
         while (line := self._line(deadline, HEAD_BYTES - size)) != b"\r\n":
@@ -341,7 +344,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         size = int(text)
         if size > limit:
             raise Refused(413, f"a request of {size:,} bytes is too large; the limit is {limit:,}")
-        if self.given.get("expect", "").lower() == "100-continue" and self.request_version == "HTTP/1.1":
+        if self.given.get("expect", "").lower() == "100-continue":
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         deadline, parts, left = time.monotonic() + BODY_SECONDS, [], size
         while left:
