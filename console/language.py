@@ -23,6 +23,7 @@ ENGLISH, CHINESE = "en_US", "zh_Hans"
 LONGEST = 8_000  # characters; what is longer is data, not a sentence
 PARTS = 24  # sentences joined by "; ", or words by ", ", that are translated one by one
 NAME = 100  # characters of what a sentence is about
+LOOKS = 200  # sentences looked for inside one text, in all
 DEPTH = 4  # of sentences inside sentences: an error inside a note inside a record of a report
 
 language: ContextVar[str] = ContextVar("ltm_language", default=ENGLISH)
@@ -91,7 +92,7 @@ def translated(text: str) -> str:
     """
     if not is_chinese() or not text or len(text) > LONGEST:
         return text
-    found = _sentence(text, DEPTH)
+    found = _sentence(text, DEPTH, {})
     return found.text if found else text
 
 
@@ -103,6 +104,9 @@ class _Found(NamedTuple):
 
     letters: int
     text: str
+
+
+_Seen = dict[tuple[str, int], "_Found | None"]  # what was looked for in one text already
 
 
 class _Place(NamedTuple):
@@ -124,37 +128,61 @@ class _Template(NamedTuple):
     def letters(self) -> int:
         return sum(map(len, self.literals))
 
-    def match(self, text: str) -> list[str] | None:
-        """The values of a text that has this form; each literal is taken where it first occurs, so time is linear.
+    def matches(self, text: str) -> Iterator[list[str]]:
+        """The values of a text that has this form: each literal where it first occurs, and then where it last does.
 
-        A regular expression says the same, and where it fails tries every other place for each literal first.
+        Two passes, so time is linear. A regular expression would try every other place for each literal too, and where a
+        text nearly fits take a power of its length; what that would find more are values with our own sentences in them.
         """
         first, *middle, last = self.literals
-        at, end = len(first), len(text) - len(last)
-        if at > end or not text.startswith(first) or not text.endswith(last):
-            return None
-        values = []
-        for literal in middle:
-            found = text.find(literal, at, end)
-            if found < 0:
-                return None
-            values.append(text[at:found])
-            at = found + len(literal)
-        return [*values, text[at:end]]
+        begin, end = len(first), len(text) - len(last)
+        if begin > end or not text.startswith(first) or not text.endswith(last):
+            return
+        early = _cut(text, middle, begin, end)
+        if early is not None:
+            yield early
+            if middle and (late := _cut_late(text, middle, begin, end)) != early and late is not None:
+                yield late
 
-    def fill(self, text: str, depth: int) -> _Found | None:
+    def fill(self, text: str, depth: int, seen: _Seen) -> _Found | None:
         """Translate a text that has this form."""
-        given = self.match(text)
-        if given is None:
+        for given in self.matches(text):
+            pairs = list(zip(given, self.places, strict=True))
+            if not all(_is_taken(value, place.kind) for value, place in pairs):
+                continue
+            letters, values = self.letters, {}
+            for value, place in pairs:
+                if (inner := _value(value, place, depth, seen)) is None:
+                    break
+                letters += inner.letters
+                values[place.name] = inner.text
+            else:
+                return _Found(letters, "".join(literal + values.get(name, "") for literal, name in self.chinese))
+        return None
+
+
+def _cut(text: str, literals: list[str], at: int, end: int) -> list[str] | None:
+    """What stands between literals, from the left; None if one is not there."""
+    values = []
+    for literal in literals:
+        found = text.find(literal, at, end)
+        if found < 0:
             return None
-        letters, values = self.letters, {}
-        for place, value in zip(self.places, given, strict=True):
-            inner = _value(value, place, depth)
-            if inner is None:
-                return None
-            letters += inner.letters
-            values[place.name] = inner.text
-        return _Found(letters, "".join(literal + values.get(name, "") for literal, name in self.chinese))
+        values.append(text[at:found])
+        at = found + len(literal)
+    return [*values, text[at:end]]
+
+
+def _cut_late(text: str, literals: list[str], begin: int, end: int) -> list[str] | None:
+    """The same, from the right."""
+    values = []
+    for literal in reversed(literals):
+        found = text.rfind(literal, begin, end)
+        if found < 0:
+            return None
+        values.append(text[found + len(literal) : end])
+        end = found
+    return [text[begin:end], *reversed(values)]
 
 
 def parsed(template: str) -> tuple[tuple[str, ...], tuple[_Place, ...]]:
@@ -192,19 +220,27 @@ def _first_word(text: str) -> str:
     return word if space else ""
 
 
-def _sentence(text: str, depth: int) -> _Found | None:
+def _sentence(text: str, depth: int, seen: _Seen) -> _Found | None:
     """Translate a sentence, or several joined by "; ", whichever way more of it is recognised."""
-    if found := _exact(text):
-        return found
-    if depth == 0:
-        return None
+    if depth == 0 or text in SENTENCES:
+        return _exact(text)
+    key = (text, depth)
+    if key not in seen:
+        if len(seen) >= LOOKS:
+            return None
+        seen[key] = None
+        seen[key] = _read(text, depth - 1, seen)
+    return seen[key]
+
+
+def _read(text: str, depth: int, seen: _Seen) -> _Found | None:
     index = _templates()
     some = index.get(_first_word(text), index[""])
-    whole = next((found for template in some if (found := template.fill(text, depth - 1))), None)
+    whole = next((found for template in some if (found := template.fill(text, depth, seen))), None)
     parts = text.split("; ", PARTS)
     if not 1 < len(parts) <= PARTS:
         return whole
-    each = [_sentence(part, depth - 1) for part in parts]
+    each = [_sentence(part, depth, seen) for part in parts]
     if not all(each):
         return whole
     joined = _Found(sum(part.letters for part in each if part), "；".join(part.text for part in each if part))
@@ -215,16 +251,22 @@ def _exact(text: str) -> _Found | None:
     return _Found(len(text), SENTENCES[text]) if text in SENTENCES else None
 
 
-def _value(value: str, place: _Place, depth: int) -> _Found | None:
-    """What goes into the place of a Chinese template, or None if the place does not take this value."""
+def _is_taken(value: str, kind: str) -> bool:
+    """Whether a place takes a value, as far as a look at it tells."""
+    if kind == "d":
+        return bool(value) and not value.strip("0123456789.,-")
+    return kind != "n" or (len(value) <= NAME and ": " not in value and "; " not in value)
+
+
+def _value(value: str, place: _Place, depth: int, seen: _Seen) -> _Found | None:
+    """What goes into the place of a Chinese template, or None if it must be translated and cannot be."""
     plain = _Found(0, value)
-    if place.kind == "d":
-        return plain if value and not value.strip("0123456789.,-") else None
-    if place.kind == "n":
-        return (_exact(value) or plain) if len(value) <= NAME and ": " not in value and "; " not in value else None
-    if place.kind == "":
+    if place.kind in ("d", ""):
         return plain
-    return _words(value, place.name) or _sentence(value, depth) or (plain if place.kind == "s" or not value else None)
+    if place.kind == "n":
+        return _exact(value) or plain
+    found = _words(value, place.name) or _sentence(value, depth, seen)
+    return found or (plain if place.kind == "s" or not value else None)
 
 
 def _words(text: str, sense: str) -> _Found | None:

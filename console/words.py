@@ -464,8 +464,9 @@ def health(found: ltm.Health) -> str:
 
 def embedded(report: ltm.EmbedReport) -> str:
     """How far the vectors are."""
-    text = f"{report.done} embedded, {report.failed} failed, {report.remaining} left ({report.state})"
-    return text + (f"\nlast error: {report.error}" if report.error else "")
+    template = "{done} embedded, {failed} failed, {left} left ({state})"
+    text = say(template, done=report.done, failed=report.failed, left=report.remaining, state=term(report.state))
+    return text + ("\n" + say("last error: {error}", error=translated(report.error)) if report.error else "")
 
 
 def fence(each: ltm.FenceInfo) -> str:

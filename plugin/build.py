@@ -22,6 +22,8 @@ ENGINE = {
     "migrations": "ltm_migrations",
     "console": "ltm_console",
 }
+PAGE = "components/pages/memory_console"  # the host's page is the console's, with the host's script in front
+HOST_SCRIPT = '<script src="/api/v1/plugins/_sdk/page-sdk.js"></script>'
 LEFT_OUT = {"build.py", "__pycache__", "dist"}
 ENTRIES, BYTES = 512, 10 << 20
 # Seconds since 1980 that every entry is given: the same sources make the same package.
@@ -41,6 +43,16 @@ def sources() -> dict[str, Path]:
             if path.is_file() and path.suffix in (".py", ".sql") and "__pycache__" not in path.parts:
                 found[f"{name}/{path.relative_to(base).as_posix()}" if base.is_dir() else name] = path
     return found
+
+
+def page() -> dict[str, bytes]:
+    """The files of the console's page as the host serves them."""
+    base = ROOT / "console" / "static"
+    made = {f"{PAGE}/{path.relative_to(base).as_posix()}": path.read_bytes() for path in sorted(base.rglob("*")) if path.is_file()}
+    index = f"{PAGE}/index.html"
+    if made[index].count(b"<!-- host -->") != 1:
+        raise SystemExit("console/static/index.html must say once where the host's script goes: <!-- host -->")
+    return {**made, index: made[index].replace(b"<!-- host -->", HOST_SCRIPT.encode())}
 
 
 def pages(found: dict[str, Path]) -> str:
@@ -72,8 +84,8 @@ def build(out: Path, version: str = "") -> Path:
     package = out / f"{author[1]}-{name[1]}-{number[1]}.lbpkg"
     with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo("manifest.yaml", STAMP), manifest, zipfile.ZIP_DEFLATED)
-        for inside, path in found.items():
-            archive.writestr(zipfile.ZipInfo(inside, STAMP), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        for inside, raw in sorted({**{name: path.read_bytes() for name, path in found.items()}, **page()}.items()):
+            archive.writestr(zipfile.ZipInfo(inside, STAMP), raw, zipfile.ZIP_DEFLATED)
         entries = len(archive.infolist())
     size = package.stat().st_size
     if entries > ENTRIES or size > BYTES:

@@ -14,7 +14,16 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCES = ("ltm.py", "ltm_text.py", "ltm_models.py", "ltm_formats.py", "console/actions.py", "console/cli.py")
+SOURCES = (
+    "ltm.py",
+    "ltm_text.py",
+    "ltm_models.py",
+    "ltm_formats.py",
+    "console/actions.py",
+    "console/cli.py",
+    "console/api.py",
+    "console/web.py",
+)
 # What looks like a sentence and is put into prompts, files or requests.
 UNSAID = frozenset(
     {
@@ -121,8 +130,8 @@ class _Reader:
             self.locals.pop()
 
     def _is_of_interest(self, enclosing: tuple[str, ...], raised: bool) -> bool:
-        if self.name == "console/cli.py":
-            return raised
+        if self.name in ("console/cli.py", "console/api.py", "console/web.py"):
+            return raised  # the rest is printed by the command line alone, or is no text
         if self.name == "ltm_text.py":
             return "_kind" in enclosing
         return not PROMPTS & set(enclosing)

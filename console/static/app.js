@@ -50,6 +50,7 @@ let looks;
 
 /** Show a panel; `where`: what it is to show (a filter). */
 app.go = (name, where) => {
+  if (name !== current) side.leave();
   current = name;
   show();
   if (where) made[name]?.open?.(where);

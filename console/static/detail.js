@@ -1,8 +1,8 @@
 // The side panel of one episode: all of it, its history and lineage, and what can be done with it.
 import { h, patch, said, when } from "./dom.js";
 import { label, t } from "./i18n.js";
-import { act, app, emit, on } from "./state.js";
-import { badge, button, confirmed, dialog, facts, failure, loading, toast, told, write } from "./ui.js";
+import { act, emit, on } from "./state.js";
+import { badge, button, confirmed, dialog, facts, failure, loading, told, write } from "./ui.js";
 import { control, fieldsOf, form } from "./forms.js";
 import { speakerOf, stars } from "./panels/episodes.js";
 
@@ -22,7 +22,8 @@ export function detail() {
     node.hidden = true;
     document.body.classList.remove("has-detail");
     id = editing = null;
-    (opener?.isConnected ? opener : opener?.dataset?.key && document.querySelector(`[data-key="${CSS.escape(opener.dataset.key)}"]`))?.focus?.();
+    const again = opener?.isConnected ? opener : opener?.dataset?.key && document.querySelector(`[data-key="${CSS.escape(opener.dataset.key)}"]`);
+    (again || document.querySelector("main h1"))?.focus(); // the row may be gone by now
   }
   node.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
@@ -45,11 +46,10 @@ export function detail() {
     if (id === null) return;
     const mine = ++turn;
     try {
-      const [history, lineage] = await Promise.all([act("history", { id }), act("consolidate lineage", { id }).catch(() => ({ sources: [], summaries: [] }))]);
-      const episode = await act("show", { id }).catch((error) => {
-        if (error.kind !== "NotFound") throw error;
-        return { ...history.at(-1).episode, gone: true };
-      });
+      const history = await act("history", { id });
+      const last = history.at(-1); // how it is, or was when it was deleted
+      const episode = { ...last.episode, gone: last.until !== "" };
+      const lineage = episode.gone ? { sources: [], summaries: [] } : await act("consolidate lineage", { id });
       if (mine !== turn) return;
       const json = JSON.stringify([episode, history, lineage]);
       if (json === shown) return;
@@ -68,7 +68,7 @@ export function detail() {
     patch(
       body,
       episode.gone && h("p", { class: "notice" }, t("forgottenNotice")),
-      h("div", { class: "content" }, said(episode.content, 3000)),
+      h("div", { class: "content" }, said(episode.content, 1500)),
       h("div", { class: "actions" }, verbs(episode, history, lineage)),
       facts([
         [t("field.status"), episode.gone ? badge("status", "deleted") : badge("status", episode.status)],
@@ -212,5 +212,7 @@ export function detail() {
 
   on("wrote", read);
   on("changes", read);
-  return { node, open, close };
+  /** Another panel is looked at: close, unless something is being typed here. */
+  const leave = () => !editing?.dirty() && !node.hidden && close();
+  return { node, open, close, leave };
 }

@@ -67,19 +67,27 @@ export function cut(text, limit) {
   return `${flat.slice(0, end)}…`;
 }
 
-/** Somebody's text, kept from turning its surroundings around; long ones are cut, with a control that shows all. */
+const STEP = 20_000; // characters shown at once: a browser lays out a line of a million for minutes
+
+/** Somebody's text, kept from turning its surroundings around; long ones are cut, with a control that shows more. */
 export function said(text, limit = 400) {
   const whole = String(text ?? "");
   const body = h("bdi", { dir: "auto" }, cut(whole, limit));
   if (whole.length <= limit) return body;
-  const more = h("button", { type: "button", class: "link", "aria-expanded": "false" }, t("showAll", { n: whole.length }));
+  let shown = limit;
+  const more = h("button", { type: "button", class: "link", "aria-expanded": "false" });
+  const name = () => {
+    const left = whole.length - shown;
+    more.textContent = left === 0 ? t("showLess") : left <= STEP ? t("showAll", { n: whole.length }) : t("showMore", { n: shown, total: whole.length });
+    more.setAttribute("aria-expanded", String(shown > limit));
+  };
   more.addEventListener("click", (event) => {
     event.stopPropagation();
-    const open = more.getAttribute("aria-expanded") === "true";
-    body.textContent = open ? cut(whole, limit) : whole;
-    more.textContent = open ? t("showAll", { n: whole.length }) : t("showLess");
-    more.setAttribute("aria-expanded", String(!open));
+    shown = shown === whole.length ? limit : Math.min(whole.length, shown + STEP);
+    body.textContent = cut(whole, shown);
+    name();
   });
+  name();
   return h("span", { class: "said" }, body, " ", more);
 }
 

@@ -32,5 +32,5 @@ export function t(key, values = {}) {
 /** Words for a name of the engine's, such as a status; the name itself, made readable, where a newer engine has one more. */
 export function label(group, name) {
   const key = `${group}.${name}`;
-  return TABLES[current][key] ?? String(name).replace(/_/g, " ");
+  return TABLES[current][key] ?? String(name).slice(0, 200).replace(/_/g, " ");
 }

@@ -18,8 +18,8 @@ export function follow() {
         if (version !== undefined && (version !== now || lost)) emit("changes");
         [version, lost] = [now, false];
       } catch (error) {
-        if (!lost) emit("lost", error);
-        lost = true;
+        if (error.kind === "Unreachable" && !lost) emit("lost");
+        lost ||= error.kind === "Unreachable";
       }
     }
     timer = setTimeout(look, EVERY);

@@ -8,7 +8,9 @@ let chosenLanguage = null;
 export const theme = () => chosenTheme ?? window.langbot?.theme ?? (dark.matches ? "dark" : "light");
 
 function paint() {
-  document.documentElement.dataset.theme = theme() === "dark" ? "dark" : "light";
+  const { dataset } = document.documentElement;
+  dataset.theme = theme() === "dark" ? "dark" : "light";
+  dataset.follows = window.langbot && theme() === window.langbot.theme ? "host" : "none";
 }
 
 /** Follow the host; `onLanguage()` is called whenever the words change. */

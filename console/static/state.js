@@ -43,8 +43,9 @@ export const isReadOnly = () => Boolean(app.start?.read_only);
 
 /** The fences that stop writes to the open space: those of the file, of the chat, and of the bot whose memory it shares. */
 export function fencesHere() {
-  const keys = app.space ? ["", sessionKey(app.space), userKey(app.space)] : [""];
-  return app.fences.filter((each) => keys.includes(each.key));
+  const { space } = app;
+  const same = (scope) => space && ["bot", "launcher_type", "launcher_id"].every((part) => scope[part] === space[part]);
+  return app.fences.filter((each) => (each.scope ? same(each.scope) : each.key === "" || (space && each.key === userKey(space))));
 }
 
 export const sessionKey = ({ bot, launcher_type: type, launcher_id: id }) => `${bot ? `${bot}:` : ""}${type}_${id}`;

@@ -20,6 +20,7 @@ export async function connect(ask) {
   askForToken = ask;
   if (inLangBot) return new Promise((resolve) => host.onReady(() => resolve()));
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  addEventListener("hashchange", () => location.hash.includes("token=") && location.reload()); // another link, pasted over this one
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   return unlock(token ?? "");
 }

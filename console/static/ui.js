@@ -1,15 +1,17 @@
 // The parts that panels are made of: regions that read and draw, buttons, dialogs, toasts, badges, pagers.
-import { cut, h, number, patch } from "./dom.js";
+import { cut, h, newId, number, patch } from "./dom.js";
 import { label, t } from "./i18n.js";
 import { act, app, emit, fencesHere, has, isReadOnly } from "./state.js";
 
 // ------------------------------------------------------------------------------------------ regions
 
+const PASSING = new Set(["Unreachable", "Busy", "TooMany"]);
+
 /**
  * A place that shows what `load` answers, as `draw` makes it of the answer. `read()` shows that it is loading; `read(true)` is
  * quiet: what stands stays until the answer is there, and where the answer is the same nothing is touched.
  */
-export function region(load, draw, { onError } = {}) {
+export function region(load, draw) {
   const node = h("div", { class: "region" });
   let turn = 0;
   let last;
@@ -18,23 +20,28 @@ export function region(load, draw, { onError } = {}) {
     data: null,
     async read(quiet = false) {
       const mine = ++turn;
-      if (!quiet || last === undefined) patch(node, loading());
+      if (last === undefined) patch(node, loading());
+      else if (!quiet) node.setAttribute("aria-busy", "true"); // what stands is dimmed, so that nothing jumps
       try {
         const data = await load();
         if (mine !== turn) return; // a later read answers
         const json = JSON.stringify(data);
         self.data = data;
+        node.removeAttribute("aria-busy");
         if (quiet && json === last) return;
         last = json;
         keepingFocus(node, () => patch(node, ...[draw(data)].flat()));
       } catch (error) {
-        if (mine !== turn || (quiet && last !== undefined && error.kind === "Unreachable")) return; // the banner says it
+        if (mine !== turn) return;
+        node.removeAttribute("aria-busy");
+        if (quiet && last !== undefined && PASSING.has(error.kind)) return; // a later look will do
         last = undefined;
-        patch(node, onError?.(error) ?? failure(error, () => self.read()));
+        patch(node, failure(error, () => self.read()));
       }
     },
+    /** Draw at the next read though the answer be the same. */
     forget() {
-      last = undefined;
+      last = last && "";
     },
   };
   return self;
@@ -70,7 +77,7 @@ export function failure(error, again) {
 }
 
 const REMEDIES = Object.fromEntries(
-  "InvalidInput NotFound Conflict Fenced Busy ReadOnly StorageError EmbedderError ModelError SecretDetected TooLarge Unavailable Unreachable Internal"
+  "InvalidInput NotFound Conflict Fenced Busy ReadOnly StorageError EmbedderError ModelError SecretDetected Corrupt TooLarge TooMany Unauthorized Unavailable Unreachable Internal"
     .split(" ")
     .map((each) => [each, true]),
 );
@@ -78,7 +85,7 @@ const REMEDIES = Object.fromEntries(
 // ------------------------------------------------------------------------------------------ buttons
 
 /** Why nothing can be written here, or "". A fence is cleared while it stands, so `despiteFence` asks for the file alone. */
-export function whyNoWrite(despiteFence = false) {
+function whyNoWrite(despiteFence = false) {
   if (isReadOnly()) return t("readOnlyReason");
   const [fence] = despiteFence ? [] : fencesHere();
   return fence ? t("fencedReason", { reason: cut(fence.reason, 200) }) : "";
@@ -128,7 +135,7 @@ export function button(text, onclick, { kind = "", write = "", key, name, type =
 }
 
 /** Run something that a click started; an error becomes a toast. */
-export async function attempt(work) {
+async function attempt(work) {
   try {
     return await work();
   } catch (error) {
@@ -161,7 +168,7 @@ export function told(words, auditIds, options = {}, notes = []) {
     toast(t("undone"));
     emit("wrote");
   };
-  toast([words, ...notes].join(" · "), auditIds.length > 0 && has("undo") ? { undo } : {});
+  toast([words, ...new Set(notes)].slice(0, 4).join(" · "), auditIds.length > 0 && has("undo") ? { undo } : {});
 }
 
 export function toast(text, { undo, problem: bad } = {}) {
@@ -192,8 +199,9 @@ export function toast(text, { undo, problem: bad } = {}) {
 export function dialog(title, fill, { wide = false } = {}) {
   const before = document.activeElement;
   return new Promise((resolve) => {
-    const heading = h("h2", { id: "dialog-title" }, title);
-    const node = h("dialog", { class: wide ? "wide" : "", "aria-labelledby": "dialog-title" });
+    const id = newId("dialog");
+    const heading = h("h2", { id }, title);
+    const node = h("dialog", { class: wide ? "wide" : "", "aria-labelledby": id });
     let answer;
     const close = (value) => {
       answer = value;
@@ -248,9 +256,11 @@ export function pager(onMove) {
     if (forward) past.push(here);
     here = cursor;
     onMove();
+    node.closest(".card")?.scrollIntoView({ block: "start" });
   };
+  const node = h("nav", { class: "pager", "aria-label": t("pages") }, back, place, forth);
   return {
-    node: h("nav", { class: "pager", "aria-label": t("pages") }, back, place, forth),
+    node,
     get cursor() {
       return here;
     },
@@ -263,6 +273,7 @@ export function pager(onMove) {
       back.disabled = past.length === 0 && here === "";
       forth.disabled = !next;
       const from = past.length * size + 1;
+      node.hidden = !shown && back.disabled;
       place.textContent = shown ? t("pageOf", { from: number(from), to: number(from + shown - 1), total: number(page.total) }) : "";
     },
   };

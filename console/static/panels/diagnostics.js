@@ -84,24 +84,16 @@ function jobs() {
     )),
   );
   let timer;
-  const list = region(
-    async () => (await call("jobs", { language: language() })).jobs,
-    (found) => {
-      clearTimeout(timer);
-      // Progress is no commit, so no change of the file tells of it: look again while something runs and this panel is open.
-      if (found.some((each) => each.state === "running")) timer = setTimeout(() => list.node.isConnected && list.read(true).then(() => (list.data?.some((each) => each.state === "running") ? again() : null)), 700);
-      return found.length ? rows.show([...found].reverse().slice(0, 50)) : empty(t("noJobs"), t("noJobsHint"));
-    },
-  );
-  const again = () => {
+  const list = region(async () => (await call("jobs", { language: language() })).jobs, (found) => (found.length ? rows.show([...found].sort((a, b) => (a.started < b.started ? 1 : -1)).slice(0, 50)) : empty(t("noJobs"), t("noJobsHint"))));
+  // Progress is no commit, so no change of the file tells of it: look again while something runs and this panel is open.
+  async function watch(quiet) {
     clearTimeout(timer);
-    timer = setTimeout(() => list.node.isConnected && list.read(true).then(() => list.data?.some((each) => each.state === "running") && again()), 700);
-  };
+    await list.read(quiet);
+    if (list.node.isConnected && list.data?.some((each) => each.state === "running")) timer = setTimeout(() => watch(true), 700);
+  }
   const embed = has("embed") && button(t("embedNow"), async () => {
-    const done = act("embed", {}, { progress: () => list.read(true) });
-    await done;
-    await list.read(true);
+    await act("embed", {}, { progress: () => list.read(true) });
     emit("wrote");
   }, { write: "despite", kind: "primary" });
-  return { node: section(t("jobs"), h("p", { class: "hint" }, t("jobsHint")), embed && h("div", { class: "actions" }, embed), list.node), refresh: (quiet) => list.read(quiet) };
+  return { node: section(t("jobs"), h("p", { class: "hint" }, t("jobsHint")), embed && h("div", { class: "actions" }, embed), list.node), refresh: watch };
 }

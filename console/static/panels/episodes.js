@@ -1,10 +1,9 @@
 // Episodes: filter, page, sort, search, change several at once.
-import { h, keyed, number, said, when } from "../dom.js";
+import { h, keyed, number, patch, said, when } from "../dom.js";
 import { label, t } from "../i18n.js";
 import { act, app, emit, has, on } from "../state.js";
-import { badge, bar, button, confirmed, dialog, empty, failure, heading, pager, region, section, told, write } from "../ui.js";
+import { badge, bar, button, confirmed, dialog, empty, heading, pager, region, section, told, write } from "../ui.js";
 import { control, fieldsOf, form } from "../forms.js";
-import { patch } from "../dom.js";
 
 const SIZES = [20, 50, 100];
 
@@ -51,7 +50,7 @@ const said_ = (text) => h("bdi", { dir: "auto", class: "clamp" }, text.length > 
 
 export const stars = (n) => h("span", { class: `stars level-${n}`, role: "img", "aria-label": t("importanceOf", { n: String(n) }), title: t("importanceOf", { n: String(n) }) }, "●".repeat(n) + "○".repeat(5 - n));
 
-export const speakerOf = (each) => (each.sender_id ? said(each.sender_name || each.sender_id, 60) : null);
+export const speakerOf = (each) => (each.sender_id ? said(each.sender_name || each.sender_id, 40) : null);
 
 const meta = (each) =>
   h("p", { class: "meta" }, speakerOf(each), when(each.timestamp), stars(each.importance), each.status !== "active" && badge("status", each.status), each.pinned && h("span", { class: "badge" }, t("pinned")), each.source && h("span", { class: "quiet" }, said(each.source, 40)), each.tags.map((tag) => h("span", { class: "tag" }, said(tag, 64))));
@@ -108,6 +107,7 @@ export function episodesPanel() {
 
   const list = region(load, (page) => {
     pages.show(page, page.episodes.length, size);
+    selection.hidden = !page.episodes.length && !selected.size;
     if (!page.episodes.length) {
       const filtered = mode === "recall" || Object.keys(asked).length > 0;
       return filtered ? empty(t("noneFound"), t("noneFoundHint")) : empty(t("noEpisodes"), t("noEpisodesHint"));
@@ -162,7 +162,7 @@ export function episodesPanel() {
     const names = ["content", "importance", "tags", "claim_type", "source_ref", "event_at", "valid_from", "valid_until", "pinned"];
     const who = speakerControl("speaker", t("saidBy"), t("nobody"));
     await dialog(t("addEpisode"), (close) => {
-      const made = form([...fieldsOf("remember", names), who], {
+      const made = form([...fieldsOf("remember", names).map((each) => ({ ...each, help: "" })), who], {
         submit: t("store"),
         write: true,
         extra: button(t("cancel"), () => close()),

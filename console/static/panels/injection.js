@@ -1,6 +1,6 @@
 // Injection: what the last prompts of this chat were given, word for word. Nothing is run from here.
 import { h, keyed, number, said, when } from "../dom.js";
-import { label, t } from "../i18n.js";
+import { t } from "../i18n.js";
 import { act } from "../state.js";
 import { badge, block_, empty, heading, region, section } from "../ui.js";
 import { control } from "../forms.js";

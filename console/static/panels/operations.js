@@ -9,14 +9,14 @@ export function operationsPanel() {
   const names = Object.keys(app.start.actions);
   const which = control({ name: "operation_name", choices: names, default: names[0], required: true });
   for (const each of which.input.options) each.textContent = `${label("action", each.value)} (${each.value})`;
-  const place = h("div");
+  const place = h("div", { class: "stack" });
   const result = h("div", { role: "status" });
 
   function show() {
     const name = which.get();
     const action = app.start.actions[name];
     patch(result);
-    const made = form(action.fields, {
+    const made = form(action.fields.map((each) => (each.name === "source" ? { ...each, default: "console" } : each)), {
       submit: t("run"),
       kind: action.confirm ? "danger" : "primary",
       write: action.writes ? (/^(fence|config)/.test(name) ? "despite" : true) : "",

@@ -1,14 +1,15 @@
 // Profiles of the chat and of everybody who spoke in it: what holds now, what held before, and changes to it.
 import { h, keyed, patch, said, when } from "../dom.js";
 import { label, t } from "../i18n.js";
-import { act, app, on } from "../state.js";
+import { act, app, emit, on } from "../state.js";
 import { badge, button, confirmed, dialog, empty, heading, region, section, told, write } from "../ui.js";
 import { control, fieldsOf, form } from "../forms.js";
-import { emit } from "../state.js";
 import { nameOf } from "./episodes.js";
 
 const FIELDS = ["name", "traits", "preferences", "notes"];
 const SLOTTED = ["traits", "preferences"];
+// Where one value holds at a time; else it is one of a list, all of which `set` would end.
+const isSingle = ({ field, slot }) => Boolean(slot) || field === "name";
 
 export function profilesPanel() {
   let who = null; // null: the chat
@@ -86,7 +87,7 @@ export function profilesPanel() {
     );
 
   const place = (each) => ({ field: each.field, subject: subject(), ...(each.slot && { fact_key: each.slot }) });
-  const bringBack = (each) => write(each.slot || !SLOTTED.includes(each.field) ? "profile set" : "profile add", { ...place(each), value: each.value }, { ...options(), said: t("restored") });
+  const bringBack = (each) => write(isSingle(each) ? "profile set" : "profile add", { ...place(each), value: each.value }, { ...options(), said: t("restored") });
   const remove = (each) => write("profile remove", { ...place(each), ...(!each.slot && { value: each.value }) }, { ...options(), said: t("removed") });
 
   const edit = (each) =>
@@ -103,9 +104,9 @@ export function profilesPanel() {
       return made.node;
     });
 
-  // A value without a slot is one of a list: `set` would end the whole list, so the new one is added before the old one goes.
+  // In a list the new value is added before the old one goes.
   async function replace(each, value) {
-    if (each.slot || !SLOTTED.includes(each.field)) return write("profile set", { ...place(each), value }, { ...options(), said: t("saved") });
+    if (isSingle(each)) return write("profile set", { ...place(each), value }, { ...options(), said: t("saved") });
     const added = await act("profile add", { ...place(each), value }, options());
     const removed = await act("profile remove", { ...place(each), value: each.value }, options());
     told(t("saved"), [added.audit_id, removed.audit_id].filter(Boolean), options());
@@ -123,9 +124,8 @@ export function profilesPanel() {
       write: true,
       row: true,
       onSubmit: async ({ field, fact_key: slot, value }) => {
-        const slotted = SLOTTED.includes(field);
-        const action = slotted && !slot ? "profile add" : "profile set";
-        await write(action, { field, value, subject: subject(), ...(slotted && slot && { fact_key: slot }) }, { ...options(), said: t("saved") });
+        const action = isSingle({ field, slot }) ? "profile set" : "profile add";
+        await write(action, { field, value, subject: subject(), ...(slot && SLOTTED.includes(field) && { fact_key: slot }) }, { ...options(), said: t("saved") });
         add.controls[2].set("");
       },
     },

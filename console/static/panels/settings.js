@@ -24,7 +24,7 @@ function row(name, spec, group, save) {
   const button_ = button(t("save"), null, { type: "submit", write: group === "setting" || group === "option" ? "despite" : true, kind: "primary" });
   const usual = button(t("useUsual"), () => (made.set(spec.default), marked()), { kind: "link" });
   const marked = () => {
-    button_.disabled = !dirty();
+    button_.hidden = !dirty();
     usual.hidden = JSON.stringify(value()) === JSON.stringify(spec.default);
     patch(wrong);
     made.input?.setAttribute("aria-invalid", String(made.input.validity?.valid === false));

@@ -1,5 +1,5 @@
 // Memory spaces: every space that holds anything, and a way to any other by bot, chat and isolation.
-import { h, keyed, number, said } from "../dom.js";
+import { h, keyed, said } from "../dom.js";
 import { label, t } from "../i18n.js";
 import { act, app, openSpace, sessionKey, userKey } from "../state.js";
 import { button, empty, heading, region, section } from "../ui.js";

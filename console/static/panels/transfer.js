@@ -21,8 +21,8 @@ export async function saveOrShow(place, input, stem) {
   area.value = text;
   const copied = h("span", { class: "hint", role: "status" });
   const copy = button(t("copy"), async () => {
-    area.select();
-    const done = await navigator.clipboard.writeText(text).then(() => true, () => document.execCommand("copy"));
+    area.select(); // the older way first: a sandboxed page may not use the clipboard's own
+    const done = document.execCommand("copy") || (await navigator.clipboard?.writeText(text).then(() => true, () => false));
     copied.textContent = done ? t("copied") : t("copyByHand");
   });
   return patch(place, area, h("div", { class: "actions" }, copy, copied));

@@ -498,7 +498,6 @@ export default {
   "via.health": "health check",
   "operation.remember": "Stored an episode",
   "operation.edit": "Edited",
-  "operation.edit_all": "Edited several",
   "operation.edit_bulk": "Edited several",
   "operation.active": "Made active again",
   "operation.archived": "Archived",
@@ -709,5 +708,14 @@ export default {
   "pinned.true": "Yes",
   "pinned.false": "No",
   "notices": "Notices",
-  "turns": "Turns"
+  "turns": "Turns",
+  "setting.max_profile_traits": "Traits shown of a profile",
+  "setting.max_profile_preferences": "Preferences shown of a profile",
+  "error.TooMany": "Too many requests",
+  "error.Refused": "Refused",
+  "remedy.TooMany": "Wait a minute, then try again.",
+  "wasBefore": "was {status}",
+  "countRecords": "{n} records",
+  "countRecords_one": "1 record",
+  "showMore": "{n} of {total} characters: show more"
 };
