@@ -29,7 +29,9 @@ STATUSES = {
     "StorageError": 507, "EmbedderError": 502, "ModelError": 502, "Corrupt": 500, "NotAMemory": 500, "SchemaTooNew": 500,
 }  # fmt: skip
 JOBS = 20  # that are remembered
-SENTENCES = frozenset({"notes", "detail", "words", "reason", "truncated", "error", "problems", "help", "confirm", "message", "summary"})
+SENTENCES = frozenset(
+    {"notes", "detail", "words", "reason", "truncated", "error", "problems", "help", "confirm", "message", "summary"}
+)
 
 _FOLDERS = re.compile(r"""(?<![\w:/.\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\:'"]+[/\\])+""")  # before a file's name; not within a URL
 

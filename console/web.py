@@ -174,9 +174,7 @@ class Server(http.server.ThreadingHTTPServer):
         except OSError as error:
             raise ltm.StorageError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
         self.port: int = self.server_address[1]
-        names = ("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host)
-        self._ports = (str(self.port), None) if self.port == 80 else (str(self.port),)  # browsers leave out 80
-        self._names = {name + (f":{port}" if port else "") for name in names for port in self._ports}
+        self._names = {"127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host}
 
     @property
     def url(self) -> str:
@@ -187,10 +185,10 @@ class Server(http.server.ThreadingHTTPServer):
 
     def is_ours(self, host: str) -> bool:
         """Whether a Host is one that leads here. A name that somebody else's DNS leads here is not; an address cannot be led."""
-        if host in self._names:
-            return True
-        found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::([0-9]+))?", host) if self.remote else None
-        return found is not None and found[3] in self._ports and _is_address(found[1] or found[2])
+        found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::([0-9]+))?", host)
+        if found is None or (found[2] or "80") != str(self.port):  # browsers leave out 80
+            return False
+        return found[1] in self._names or (self.remote and _is_address(found[1].strip("[]")))
 
     def server_bind(self) -> None:
         """Bind, without asking a name server for a name that nothing here uses."""
