@@ -16,7 +16,7 @@ PEOPLE = [ltm.Speaker("u1", "Alice"), ltm.Speaker("u2", "小林"), ltm.Speaker("
 HOSTILE = [
     "<script>window.pwned = 1</script>",
     '<img src=x onerror="window.pwned = 1">',
-    "<a href=\"javascript:window.pwned = 1\">click</a> '\"><svg onload=window.pwned=1>",
+    '<a href="javascript:window.pwned = 1">click</a> \'"><svg onload=window.pwned=1>',
     "\u202etxet sdrawkcab\u202c and \u2066isolated\u2069 \u200b\ufeff text",
     "word" * 2_000,
     "很长的一段没有空格的中文" * 200,

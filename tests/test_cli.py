@@ -278,7 +278,7 @@ def test_every_command_is_run_by_a_session() -> None:
     source = inspect.getsource(_governance) + inspect.getsource(test_a_session_from_init_to_backup)
     for path in commands():
         words = r",\s*".join(f'"{word}"' for word in path)
-        assert re.search(rf"step\(\s*{words}", source) or path[0] in ("demo", "import-chat"), path
+        assert re.search(rf"step\(\s*{words}", source) or path[0] in ("demo", "import-chat", "serve"), path
 
 
 def test_a_dangerous_command_asks_first(run: Run) -> None:

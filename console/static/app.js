@@ -63,7 +63,13 @@ function show() {
   paintNav();
   const { make, file } = PANELS[current];
   if (!file && !app.space) {
-    patch(main, h("div", { class: "panel" }, h("h1", { tabindex: "-1" }, t(`nav.${current}`)), empty(t("noSpaceOpen"), t("noSpaceOpenHint"), button(t("chooseSpace"), () => app.go("spaces"), { kind: "primary" }))));
+    patch(
+      main,
+      h("div", { class: "panel" },
+        h("h1", { tabindex: "-1" }, t(`nav.${current}`)),
+        empty(t("noSpaceOpen"), t("noSpaceOpenHint"), button(t("chooseSpace"), () => app.go("spaces"), { kind: "primary" })),
+      ),
+    );
     return;
   }
   const fresh = !made[current];
@@ -85,7 +91,9 @@ function rebuild() {
 // ---------------------------------------------------------------------------------------------- frame
 
 function paintFrame() {
-  const tongue = h("select", { "aria-label": t("language"), onchange: (event) => looks.chooseLanguage(event.target.value) }, languages.map((each) => h("option", { value: each, selected: each === language() }, t(`language.${each}`))));
+  const tongue = h("select", { "aria-label": t("language"), onchange: (event) => looks.chooseLanguage(event.target.value) },
+    languages.map((each) => h("option", { value: each, selected: each === language() }, t(`language.${each}`))),
+  );
   const shade = button(look.theme() === "dark" ? t("lightTheme") : t("darkTheme"), () => {
     looks.chooseTheme(look.theme() === "dark" ? "light" : "dark");
     shade.textContent = look.theme() === "dark" ? t("lightTheme") : t("darkTheme");
@@ -93,28 +101,56 @@ function paintFrame() {
   nav.setAttribute("aria-label", t("panels"));
   spaceBar.setAttribute("aria-label", t("openSpace"));
   banners.setAttribute("aria-label", t("notices"));
-  const top = h("header", { class: "top" }, h("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, t("skip")), h("p", { class: "brand" }, t("title"), " ", h("span", { class: "quiet" }, app.start ? said(app.start.file ?? "", 60) : "")), h("div", { class: "actions" }, button(t("refresh"), refresh), tongue, shade));
+  const top = h("header", { class: "top" },
+    h("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, t("skip")),
+    h("p", { class: "brand" }, t("title"), " ", h("span", { class: "quiet" }, app.start ? said(app.start.file ?? "", 60) : "")),
+    h("div", { class: "actions" }, button(t("refresh"), refresh), tongue, shade),
+  );
   side ??= detail();
   patch(root, top, nav, h("div", { class: "body" }, spaceBar, banners, h("div", { class: "work" }, main, side.node)));
 }
 
 function paintNav() {
-  patch(nav, h("ul", null, Object.keys(PANELS).map((name) => h("li", null, h("button", { type: "button", "aria-current": name === current ? "page" : undefined, data: { key: `nav ${name}` }, onclick: () => app.go(name) }, t(`nav.${name}`))))));
+  patch(
+    nav,
+    h("ul", null,
+      Object.keys(PANELS).map((name) => h("li", null,
+        h("button",
+          { type: "button", "aria-current": name === current ? "page" : undefined, data: { key: `nav ${name}` }, onclick: () => app.go(name) },
+          t(`nav.${name}`),
+        ),
+      )),
+    ),
+  );
   const here = nav.querySelector("[aria-current]");
   if (nav.scrollWidth > nav.clientWidth) nav.scrollLeft = here.offsetLeft - 40;
 }
 
 function paintBars() {
   const { space } = app;
-  const shared = space && h("select", { id: "isolation", onchange: (event) => openSpace({ ...space, isolation: event.target.value }) }, ["session", "bot"].map((each) => h("option", { value: each, selected: space.isolation === each }, label("isolation", each))));
-  patch(spaceBar, space && [h("p", null, h("span", { class: "eyebrow" }, t("openSpace")), " ", h("strong", null, said(space.launcher_id, 80)), " ", h("span", { class: "quiet" }, label("launcher", space.launcher_type), " · ", t("botNamed"), " ", space.bot ? said(space.bot, 60) : t("noBot"))), h("div", { class: "actions" }, h("label", { for: "isolation" }, t("memoryOf")), shared, button(t("change"), () => app.go("spaces")))]);
+  const shared = space && h("select", { id: "isolation", onchange: (event) => openSpace({ ...space, isolation: event.target.value }) },
+    ["session", "bot"].map((each) => h("option", { value: each, selected: space.isolation === each }, label("isolation", each))),
+  );
+  patch(
+    spaceBar,
+    space && [h("p", null,
+      h("span", { class: "eyebrow" }, t("openSpace")),
+      " ",
+      h("strong", null, said(space.launcher_id, 80)),
+      " ",
+      h("span", { class: "quiet" }, label("launcher", space.launcher_type), " · ", t("botNamed"), " ", space.bot ? said(space.bot, 60) : t("noBot")),
+    ), h("div", { class: "actions" }, h("label", { for: "isolation" }, t("memoryOf")), shared, button(t("change"), () => app.go("spaces")))],
+  );
   spaceBar.hidden = !space;
   const fences = fencesHere();
   patch(
     banners,
     lost && h("div", { class: "banner bad", role: "alert" }, t("lost")),
     isReadOnly() && h("div", { class: "banner" }, t("readOnlyBanner")),
-    fences.map((each) => h("div", { class: "banner warn" }, h("p", null, h("strong", null, t(each.key ? "fencedSpace" : "fencedFile")), " ", said(each.reason, 200)), current !== "diagnostics" && button(t("look"), () => app.go("diagnostics")))),
+    fences.map((each) => h("div", { class: "banner warn" },
+      h("p", null, h("strong", null, t(each.key ? "fencedSpace" : "fencedFile")), " ", said(each.reason, 200)),
+      current !== "diagnostics" && button(t("look"), () => app.go("diagnostics")),
+    )),
   );
 }
 
@@ -151,7 +187,10 @@ on("found", () => ((lost = false), paintBars()));
 
 const askForToken = (problem) =>
   dialog(t("tokenTitle"), (close) => {
-    const asked = form([{ name: "token", label: t("tokenLabel"), required: true, help: t("tokenHelp") }], { submit: t("enter"), onSubmit: ({ token }) => close(token) });
+    const asked = form(
+      [{ name: "token", label: t("tokenLabel"), required: true, help: t("tokenHelp") }],
+      { submit: t("enter"), onSubmit: ({ token }) => close(token) },
+    );
     return [problem && h("p", { class: "notice bad", role: "alert", dir: "auto" }, cut(problem.message, 300)), asked.node];
   }).then((token) => token ?? askForToken(problem));
 

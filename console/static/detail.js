@@ -11,7 +11,10 @@ const EDITED = ["content", "importance", "tags", "claim_type", "source_ref", "ev
 export function detail() {
   const body = h("div", { class: "detail-body" });
   const title = h("h2", { tabindex: "-1", id: "detail-title" });
-  const node = h("aside", { class: "detail", "aria-labelledby": "detail-title", hidden: true }, h("header", null, title, button("×", close, { kind: "icon", name: t("close") })), body);
+  const node = h("aside", { class: "detail", "aria-labelledby": "detail-title", hidden: true },
+    h("header", null, title, button("×", close, { kind: "icon", name: t("close") })),
+    body,
+  );
   let id = null;
   let shown = null; // what stands here, as JSON
   let editing = null;
@@ -22,6 +25,7 @@ export function detail() {
     node.hidden = true;
     document.body.classList.remove("has-detail");
     id = editing = null;
+    turn++; // an answer on its way is nobody's any more
     const again = opener?.isConnected ? opener : opener?.dataset?.key && document.querySelector(`[data-key="${CSS.escape(opener.dataset.key)}"]`);
     (again || document.querySelector("main h1"))?.focus(); // the row may be gone by now
   }
@@ -46,10 +50,11 @@ export function detail() {
     if (id === null) return;
     const mine = ++turn;
     try {
-      const history = await act("history", { id });
+      const asked = { id };
+      const history = await act("history", asked);
       const last = history.at(-1); // how it is, or was when it was deleted
       const episode = { ...last.episode, gone: last.until !== "" };
-      const lineage = episode.gone ? { sources: [], summaries: [] } : await act("consolidate lineage", { id });
+      const lineage = episode.gone ? { sources: [], summaries: [] } : await act("consolidate lineage", asked);
       if (mine !== turn) return;
       const json = JSON.stringify([episode, history, lineage]);
       if (json === shown) return;
@@ -73,10 +78,16 @@ export function detail() {
       facts([
         [t("field.status"), episode.gone ? badge("status", "deleted") : badge("status", episode.status)],
         [t("field.superseded_by"), episode.superseded_by && link(episode.superseded_by)],
-        [t("field.speaker"), episode.sender_id && h("span", null, speakerOf(episode), " ", h("span", { class: "quiet mono" }, said(episode.sender_id, 60)))],
+        [t("field.speaker"), episode.sender_id && h("span", null,
+          speakerOf(episode),
+          " ",
+          h("span", { class: "quiet mono" }, said(episode.sender_id, 60)),
+        )],
         [t("field.timestamp"), when(episode.timestamp)],
         [t("field.importance"), stars(episode.importance)],
-        [t("field.tags"), episode.tags.length > 0 && h("span", { class: "meta" }, episode.tags.map((tag) => h("span", { class: "tag" }, said(tag, 64))))].map((each) => each || null),
+        [t("field.tags"), episode.tags.length > 0 && h("span", { class: "meta" },
+          episode.tags.map((tag) => h("span", { class: "tag" }, said(tag, 64))),
+        )].map((each) => each || null),
         [t("field.source"), said(episode.source, 80)],
         [t("field.source_ref"), episode.source_ref && said(episode.source_ref, 200)],
         [t("field.claim_type"), label("claim", episode.claim_type)],
@@ -105,9 +116,16 @@ export function detail() {
     return h(
       "li",
       null,
-      h("p", { class: "meta" }, h("strong", null, t("versionN", { n: String(each.episode.version) })), badge("status", each.episode.status), h("span", null, when(each.since), " – ", each.until ? when(each.until) : t("now")), began && h("span", { class: "quiet" }, t("begunBy", { operation: label("operation", began) }))),
+      h("p", { class: "meta" },
+        h("strong", null, t("versionN", { n: String(each.episode.version) })),
+        badge("status", each.episode.status),
+        h("span", null, when(each.since), " – ", each.until ? when(each.until) : t("now")),
+        began && h("span", { class: "quiet" }, t("begunBy", { operation: label("operation", began) })),
+      ),
       each.episode.content !== (earlier?.episode.content ?? "") && h("p", null, said(each.episode.content, 300)),
-      each.changed.length > 0 && h("p", { class: "hint" }, t("thenChanged", { fields: each.changed.map((name) => label("field", name)).join(t("listComma")) })),
+      each.changed.length > 0 && h("p", { class: "hint" },
+        t("thenChanged", { fields: each.changed.map((name) => label("field", name)).join(t("listComma")) }),
+      ),
       old && button(t("editFromThis"), () => edit(episode, history, lineage, each.episode), { kind: "link", write: true }),
     );
   }
@@ -120,7 +138,9 @@ export function detail() {
     const one = { id: episode.id };
     return [
       button(t("edit"), () => edit(episode, history, lineage), { write: true, kind: "primary" }),
-      episode.status === "active" ? button(t("archive"), () => write("archive", one, { said: t("archived") }), { write: true }) : button(t("restore"), () => write("restore", one, { said: t("restored") }), { write: true }),
+      episode.status === "active" ? button(t("archive"), () => write("archive", one, { said: t("archived") }),
+        { write: true },
+      ) : button(t("restore"), () => write("restore", one, { said: t("restored") }), { write: true }),
       episode.status === "active" && button(t("supersede"), () => supersede(episode), { write: true }),
       button(t("forget"), () => write("forget", one, { said: t("forgotten") }), { write: true, kind: "danger" }),
     ];
@@ -151,7 +171,10 @@ export function detail() {
     let version_ = episode.version;
     let base = episode;
     const banner = h("div", { role: "status" });
-    const controls = fieldsOf("edit", EDITED).map((field) => control({ ...field, default: base[field.name] ?? field.default, required: false, help: "", ...(field.name === "importance" && { least: 1, most: 5 }), ...(field.choices.length && { required: true }) }));
+    const controls = fieldsOf("edit", EDITED).map((field) => {
+      const bounds = field.name === "importance" ? { least: 1, most: 5 } : {};
+      return control({ ...field, ...bounds, default: base[field.name] ?? field.default, required: field.choices.length > 0, help: "" });
+    });
     const read_ = (each) => each.get() ?? (each.name === "tags" ? [] : "");
     const differs = (each) => JSON.stringify(read_(each)) !== JSON.stringify(base[each.name] ?? "");
     for (const each of controls) if (from !== episode) each.set(from[each.name]);
@@ -196,7 +219,10 @@ export function detail() {
             { class: "notice" },
             h("p", null, t("changedElsewhere", { version: String(now.version) })),
             facts(differing.map((name) => [label("field", name), said([now[name]].flat().join(", "), 300)])),
-            h("div", { class: "actions" }, button(t("takeTheirs"), () => (settle(now), controls.forEach((each) => each.set(now[each.name])))), button(t("keepMine"), () => settle(now))),
+            h("div", { class: "actions" },
+              button(t("takeTheirs"), () => (settle(now), controls.forEach((each) => each.set(now[each.name])))),
+              button(t("keepMine"), () => settle(now)),
+            ),
           ),
         );
       },

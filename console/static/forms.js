@@ -37,11 +37,20 @@ export function control(field) {
   const hintId = `${id}-hint`;
   const common = { id, name, required: field.required && type !== "boolean", "aria-describedby": help ? hintId : undefined };
   const wrap = (input, ...more) =>
-    h("div", { class: field.wide ? "field wide" : "field" }, h("label", { for: id }, words), input, more, help && h("p", { class: "hint", id: hintId }, help));
+    h("div", { class: field.wide ? "field wide" : "field" },
+      h("label", { for: id }, words),
+      input,
+      more,
+      help && h("p", { class: "hint", id: hintId }, help),
+    );
 
   if (choices.length && several) {
     const boxes = choices.map((each) => h("input", { type: "checkbox", value: each, name, checked: field.default?.includes(each) }));
-    const node = h("fieldset", { class: "field choices" }, h("legend", null, words), boxes.map((box) => h("label", { class: "chip" }, box, choiceWords(name, box.value))), help && h("p", { class: "hint" }, help));
+    const node = h("fieldset", { class: "field choices" },
+      h("legend", null, words),
+      boxes.map((box) => h("label", { class: "chip" }, box, choiceWords(name, box.value))),
+      help && h("p", { class: "hint" }, help),
+    );
     const get = () => boxes.filter((box) => box.checked).map((box) => box.value);
     return { name, node, get: () => (get().length ? get() : undefined), set: (value) => boxes.forEach((box) => (box.checked = (value ?? []).includes(box.value))) };
   }
@@ -52,7 +61,10 @@ export function control(field) {
   }
   if (choices.length) {
     const blank = !field.required && !choices.includes(field.default);
-    const input = h("select", { ...common, required: false }, blank && h("option", { value: "" }, field.any ?? t("notGiven")), choices.map((each) => h("option", { value: each }, choiceWords(name, each))));
+    const input = h("select", { ...common, required: false },
+      blank && h("option", { value: "" }, field.any ?? t("notGiven")),
+      choices.map((each) => h("option", { value: each }, choiceWords(name, each))),
+    );
     input.value = field.default ?? (blank ? "" : choices[0]);
     return { name, node: wrap(input), input, get: () => input.value || undefined, set: (value) => (input.value = value ?? "") };
   }
@@ -72,15 +84,22 @@ export function control(field) {
     };
   }
   if (type === "integer" || type === "number") {
-    const input = h("input", { ...common, type: "number", step: field.step ?? (type === "integer" ? "1" : "any"), min: field.least, max: field.most, value: field.default ?? "", inputmode: type === "integer" ? "numeric" : "decimal" });
+    const input = h("input",
+      { ...common, type: "number", step: field.step ?? (type === "integer" ? "1" : "any"), min: field.least, max: field.most, value: field.default ?? "", inputmode: type === "integer" ? "numeric" : "decimal" },
+    );
     return { name, node: wrap(input), input, get: () => (input.value === "" ? undefined : Number(input.value)), set: (value) => (input.value = value ?? "") };
   }
   const long = LONG.has(name) || (several && name !== "tags");
-  const input = h(long ? "textarea" : "input", { ...common, type: long ? undefined : "text", rows: long ? (several ? 2 : 4) : undefined, dir: "auto", autocomplete: "off", spellcheck: name === "content" ? "true" : "false", placeholder: field.placeholder });
+  const input = h(long ? "textarea" : "input",
+    { ...common, type: long ? undefined : "text", rows: long ? (several ? 2 : 4) : undefined, dir: "auto", autocomplete: "off", spellcheck: name === "content" ? "true" : "false", placeholder: field.placeholder },
+  );
   const pieces = (text) => text.split(name === "tags" || name.endsWith("_tags") ? /[,，、\n]/ : /\n/).map((each) => each.trim()).filter(Boolean);
   const set = (value) => (input.value = several ? (value ?? []).join(name === "tags" ? ", " : "\n") : (value ?? ""));
   set(field.default);
-  return { name, node: wrap(input, several && h("p", { class: "hint" }, t(long ? "onePerLine" : "commaSeparated"))), input, get: () => (several ? (pieces(input.value).length ? pieces(input.value) : undefined) : input.value || undefined), set };
+  return { name, node: wrap(
+    input,
+    several && h("p", { class: "hint" }, t(long ? "onePerLine" : "commaSeparated")),
+  ), input, get: () => (several ? (pieces(input.value).length ? pieces(input.value) : undefined) : input.value || undefined), set };
 }
 
 /**
@@ -91,7 +110,11 @@ export function form(fields, { submit, onSubmit, write = false, kind = "primary"
   const controls = fields.filter(Boolean).map((each) => (each.node ? each : control(each)));
   const trouble = h("div", { class: "form-error" });
   const send = button(submit, null, { type: "submit", kind, write });
-  const node = h("form", { class: row ? "form inline" : "form" }, h("div", { class: "fields" }, controls.map((each) => each.node)), trouble, h("div", { class: "actions" }, send, extra));
+  const node = h("form", { class: row ? "form inline" : "form" },
+    h("div", { class: "fields" }, controls.map((each) => each.node)),
+    trouble,
+    h("div", { class: "actions" }, send, extra),
+  );
   const values = () => Object.fromEntries(controls.map((each) => [each.name, each.get()]).filter(([, value]) => value !== undefined));
   node.addEventListener("submit", async (event) => {
     event.preventDefault();

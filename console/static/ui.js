@@ -62,7 +62,11 @@ export const loading = () => h("p", { class: "state", role: "status" }, h("span"
 
 /** Nothing is there: why, and what to do. */
 export const empty = (title, hint, ...actions) =>
-  h("div", { class: "state empty" }, h("p", { class: "state-title" }, title), hint && h("p", null, hint), actions.length > 0 && h("div", { class: "actions" }, actions));
+  h("div", { class: "state empty" },
+    h("p", { class: "state-title" }, title),
+    hint && h("p", null, hint),
+    actions.length > 0 && h("div", { class: "actions" }, actions),
+  );
 
 /** Something failed: what, what to do about it, and the way to try again. */
 export function failure(error, again) {
@@ -121,7 +125,10 @@ document.addEventListener(
  * blocked where nothing can be written ("despite": a fence does not stop it).
  */
 export function button(text, onclick, { kind = "", write = "", key, name, type = "button", ...rest } = {}) {
-  const node = h("button", { type, class: kind, "aria-label": name, data: { ...(key && { key }), ...(write && { write: write === true ? "yes" : write }) }, ...rest }, text);
+  const node = h("button",
+    { type, class: kind, "aria-label": name, data: { ...(key && { key }), ...(write && { write: write === true ? "yes" : write }) }, ...rest },
+    text,
+  );
   if (write) block(node);
   if (onclick) {
     node.addEventListener("click", async (event) => {
@@ -222,7 +229,10 @@ export function dialog(title, fill, { wide = false } = {}) {
 export const confirmed = (title, text, yes, { danger = true } = {}) =>
   dialog(title, (close) => [
     h("p", { dir: "auto" }, text),
-    h("div", { class: "actions end" }, button(t("cancel"), () => close(false)), button(yes, () => close(true), { kind: danger ? "danger" : "primary" })),
+    h("div", { class: "actions end" },
+      button(t("cancel"), () => close(false)),
+      button(yes, () => close(true), { kind: danger ? "danger" : "primary" }),
+    ),
   ]);
 
 // ---------------------------------------------------------------------------------------- small parts
@@ -232,14 +242,25 @@ export const badge = (group, name) => h("span", { class: `badge ${group}-${name}
 export const section = (title, ...children) => h("section", { class: "card" }, title && h("h2", null, title), children);
 
 export const heading = (title, hint, ...actions) =>
-  h("header", { class: "panel-head" }, h("div", null, h("h1", { tabindex: "-1" }, title), hint && h("p", { class: "hint" }, hint)), actions.length > 0 && h("div", { class: "actions" }, actions));
+  h("header", { class: "panel-head" },
+    h("div", null, h("h1", { tabindex: "-1" }, title), hint && h("p", { class: "hint" }, hint)),
+    actions.length > 0 && h("div", { class: "actions" }, actions),
+  );
 
 /** Terms and their values; those without a value are left out. */
 export const facts = (rows) =>
-  h("dl", { class: "facts" }, rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+  h("dl", { class: "facts" },
+    rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
 
 export const table = (caption, heads, rows) =>
-  h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", null, h("caption", null, caption), h("thead", null, h("tr", null, heads.map((each) => h("th", { scope: "col" }, each)))), h("tbody", null, rows)));
+  h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h("table", null,
+      h("caption", null, caption),
+      h("thead", null, h("tr", null, heads.map((each) => h("th", { scope: "col" }, each)))),
+      h("tbody", null, rows),
+    ),
+  );
 
 /** A block of text as it is. */
 export const block_ = (text, name) => h("pre", { class: "block", dir: "auto", tabindex: "0", role: "region", "aria-label": name }, text);

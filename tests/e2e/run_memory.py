@@ -10,6 +10,7 @@ can run without those before it (`start` and `chats` always run). Two people spe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -409,6 +410,7 @@ def locked(w: World) -> None:
 
 def disk_full(w: World) -> None:
     """The file lies on a small disk, which fills up."""
+    # Fails on the code of today: database_path is not seen at the start (tests/test_plugin.py, the configuration counts at the start).
     small = w.s.run / "small"
     small.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(small)]
@@ -420,12 +422,8 @@ def disk_full(w: World) -> None:
         out = w.call("bob", "remember", content="Bob keeps bees")
         w.check("the file lies where the configuration says", "episode_id" in out and list(small.iterdir()), out)
         filler = small / "filler"
-        with filler.open("wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-                    file.flush()
-            except OSError:
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(b"x" * 4096):
                 pass
         out = w.alice("hello on a full disk")
         w.check("a turn is answered on a full disk", "ECHO" in out, out)
@@ -463,7 +461,7 @@ def no_vectors(w: World) -> None:
             w.check(f"embeddings {kind}: memories are found by words", "on Sunday" in prompt, prompt)
             out = w.call("bob", "remember", content=f"Embeddings were {kind}")
             w.check(f"embeddings {kind}: remember stores", "episode_id" in out, out)
-            out = w.room("bob", "!memory")
+            out = w.room("bob", "!memory")  # fails on the code of today: nothing is said of it
             w.check(f"embeddings {kind}: !memory says why meaning is off", re.search("embedding|meaning", out), out)
         finally:
             w.s.fault_end()
@@ -476,6 +474,7 @@ def no_vectors(w: World) -> None:
     w.check("embeddings down at the start: !memory says why meaning is off", re.search("embedding|meaning", out), out)
     w.s.fault_end()
 
+    # Both fail on the code of today: a model that was down at the start is not asked again.
     def hybrid() -> bool:
         return '"mode": "hybrid"' in w.call("bob", "recall_memory", query="Oslo").replace('\\"', '"')
 
@@ -488,7 +487,7 @@ def no_knowledge_base(w: World) -> None:
     w.s.api("DELETE", f"/api/v1/knowledge/bases/{w.kb}")
     out = w.room("carol", "when does Bob fly to Oslo, without a knowledge base?")
     w.check("without a knowledge base a turn is answered", "ECHO" in out, out)
-    out = w.room("bob", "!memory")
+    out = w.room("bob", "!memory")  # fails on the code of today: nothing is said of it
     w.check("!memory says that there is none", re.search("no knowledge base", out, re.I), out)
     w.check("what was remembered is still found", "on Sunday" in w.room("bob", "!memory search Oslo"))
     w.kb = w.s.kb("ltm/LongTermMemory", {"embedding_model_uuid": w.embedding}, {"top_k": 5}, name="memory")
@@ -515,7 +514,7 @@ def ends(w: World) -> None:
     else:
         os.kill(worker, signal.SIGKILL)
         wait(lambda: s.worker("LongTermMemory") not in (None, worker), 30)
-        time.sleep(2)
+        wait(lambda: "File:" in w.room("bob", "!memory"), 60)
         out = w.room("bob", "!memory search killed")
         w.check("fact 10: what was remembered survives kill -9 of the worker", "Said just before" in out, out)
     w.call("bob", "remember", content="Said just before the host was killed")
@@ -523,6 +522,7 @@ def ends(w: World) -> None:
         os.kill(s._pid(name), signal.SIGKILL)
     time.sleep(1)
     s.up()
+    s.started(*versions)
     prompt = w.asks("carol", "when does Bob fly to Oslo, after all?")
     w.check("fact 10: the memory survives kill -9 of the host", "on Sunday" in prompt, prompt)
     w.check("fact 10: to the last word", "Said just before" in w.room("bob", "!memory search host was killed"))
@@ -552,22 +552,24 @@ def latency(w: World) -> None:
     w.check(f"{parts * each:,} episodes are taken in", [f["status"] for f in files] == ["completed"] * parts, files)
     print(f"     loaded in {time.time() - started:.0f} s", flush=True)
 
-    def say(text: str) -> str:
-        return w.s.say(w.bot, "big", text, name="Big", quiet=0.0)
+    def say(text: str, chat: str = "big") -> str:
+        return w.s.say(w.bot, chat, text, name="Big", quiet=0.0)
 
     wait(lambda: " 0 waiting" in say("!memory"), 60)
     print("     " + next((row for row in say("!memory").split("\n") if "waiting" in row), ""), flush=True)
-    times = []
-    for _ in range(30):
-        w.s.fake_clear()
-        sent = time.time()
-        say("tell me of " + " ".join(seed.choices(words, k=5)))
-        times.append(next(e["t"] for e in w.s.fake_log() if e["path"] == "chat") - sent)
-    cut = statistics.quantiles(times, n=20)
-    print(f"     from the message to the model's call: p50 {cut[9] * 1e3:.0f} ms, p95 {cut[18] * 1e3:.0f} ms", flush=True)
+    for chat in ("small", "big"):
+        times = []
+        for _ in range(25):
+            w.s.fake_clear()
+            sent = time.time()
+            say("tell me of " + " ".join(seed.choices(words, k=5)), chat)
+            times.append(next(e["t"] for e in w.s.fake_log() if e["path"] == "chat") - sent)
+        cut = statistics.quantiles(times, n=20)
+        told = f"p50 {cut[9] * 1e3:.0f} ms, p95 {cut[18] * 1e3:.0f} ms"
+        print(f"     from the message to the model's call, the host's own time with it, in a {chat} chat: {told}", flush=True)
     own = re.search(r"Last turns: .*", say("!memory"))
     print(f"     {own[0] if own else '!memory tells no times'}", flush=True)
-    w.check("!memory tells what memory added to the last turns", own)
+    w.check("!memory tells what memory added to the last turns", own)  # fails on the code of today: it does not
     if own and (p50 := re.search(r"p50 ([\d.]+) ms", own[0])):
         w.check("at most 25 ms (p50), embedding apart", float(p50[1]) <= 25, own[0])
 

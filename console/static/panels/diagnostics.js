@@ -8,7 +8,10 @@ import { control, fieldsOf, form } from "../forms.js";
 
 export function diagnosticsPanel() {
   const parts = [size(), checks(), fences(), jobs()];
-  return { node: h("div", { class: "panel" }, heading(t("nav.diagnostics"), t("diagnosticsHint")), parts.map((each) => each.node)), refresh: (quiet) => Promise.all(parts.map((each) => each.refresh?.(quiet))) };
+  return { node: h("div", { class: "panel" },
+    heading(t("nav.diagnostics"), t("diagnosticsHint")),
+    parts.map((each) => each.node),
+  ), refresh: (quiet) => Promise.all(parts.map((each) => each.refresh?.(quiet))) };
 }
 
 function size() {
@@ -17,9 +20,22 @@ function size() {
     const plain = Object.entries(stats).filter(([key, value]) => typeof value === "number" && !/bytes$/.test(key));
     const sizes = Object.entries(stats).filter(([key, value]) => typeof value === "number" && /bytes$/.test(key));
     return [
-      h("dl", { class: "tiles" }, sizes.map(([key, value]) => tile(key, bytes(value))), plain.map(([key, value]) => tile(key, number(value))), Object.entries(stats.episodes).map(([status, n]) => h("div", { class: "tile" }, h("dt", null, t("episodesThat", { status: label("status", status) })), h("dd", null, number(n))))),
+      h("dl", { class: "tiles" },
+        sizes.map(([key, value]) => tile(key, bytes(value))),
+        plain.map(([key, value]) => tile(key, number(value))),
+        Object.entries(stats.episodes).map(([status, n]) => h("div", { class: "tile" },
+          h("dt", null, t("episodesThat", { status: label("status", status) })),
+          h("dd", null, number(n)),
+        )),
+      ),
       h("h3", null, t("embedders")),
-      stats.embedders.length ? table(t("embedders"), [t("field.embedder"), t("field.dimensions"), t("field.state")], stats.embedders.map((each) => h("tr", null, h("td", null, said(each.fingerprint, 120)), h("td", null, number(each.dim)), h("td", null, badge("embedderState", each.state))))) : h("p", { class: "hint" }, t("noEmbedder")),
+      stats.embedders.length ? table(t("embedders"), [t("field.embedder"), t("field.dimensions"), t("field.state")],
+        stats.embedders.map((each) => h("tr", null,
+          h("td", null, said(each.fingerprint, 120)),
+          h("td", null, number(each.dim)),
+          h("td", null, badge("embedderState", each.state)),
+        )),
+      ) : h("p", { class: "hint" }, t("noEmbedder")),
     ];
   });
   return { node: section(t("fileTitle", { name: app.start.file ?? "" }), list.node), refresh: (quiet) => list.read(quiet) };
@@ -32,7 +48,23 @@ function checks() {
     patch(shown, loading());
     try {
       const found = await act(action, input);
-      patch(shown, h("p", { class: `notice ${found.status === "OK" ? "good" : found.status === "ERROR" ? "bad" : ""}` }, badge("check", found.status), " ", t(`health${found.status}`), " ", when(found.checked_at)), table(t(action), [t("field.check"), t("field.state"), t("field.detail")], found.checks.map((each) => h("tr", null, h("th", { scope: "row" }, label("checkName", each.id)), h("td", null, badge("check", each.status)), h("td", { dir: "auto" }, said(each.detail, 600))))));
+      patch(
+        shown,
+        h("p", { class: `notice ${found.status === "OK" ? "good" : found.status === "ERROR" ? "bad" : ""}` },
+          badge("check", found.status),
+          " ",
+          t(`health${found.status}`),
+          " ",
+          when(found.checked_at),
+        ),
+        table(t(action), [t("field.check"), t("field.state"), t("field.detail")],
+          found.checks.map((each) => h("tr", null,
+            h("th", { scope: "row" }, label("checkName", each.id)),
+            h("td", null, badge("check", each.status)),
+            h("td", { dir: "auto" }, said(each.detail, 600)),
+          )),
+        ),
+      );
     } catch (error) {
       patch(shown, failure(error, () => look(action, input)));
     }
@@ -42,12 +74,29 @@ function checks() {
     if (fix && !(await confirmed(t("doctor"), t("repairSure"), t("doctor"), { danger: false }))) return;
     await look("doctor", { repair: fix });
   };
-  return { node: section(t("checks"), h("p", { class: "hint" }, t("checksHint")), h("div", { class: "actions" }, button(t("health"), () => look("health", {}), { kind: "primary" }), button(t("doctor"), doctor), app.start.read_only ? null : repair.node), shown) };
+  return { node: section(t("checks"), h("p", { class: "hint" }, t("checksHint")),
+    h("div", { class: "actions" },
+      button(t("health"), () => look("health", {}), { kind: "primary" }),
+      button(t("doctor"), doctor),
+      app.start.read_only ? null : repair.node,
+    ),
+    shown,
+  ) };
 }
 
 function fences() {
   const rows = keyed(h("ul", { class: "rows" }), (each) => String(each.id), (each) =>
-    h("li", { class: "row" }, h("div", { class: "row-main" }, h("p", null, said(each.reason, 400)), h("p", { class: "meta" }, each.key ? said(each.key, 120) : h("strong", null, t("wholeFile")), h("span", null, t("since"), " ", when(each.since)), label("operation", each.operation))), button(t("clearFence"), () => clear(each), { write: "despite", key: `fence ${each.id}` })),
+    h("li", { class: "row" },
+      h("div", { class: "row-main" },
+        h("p", null, said(each.reason, 400)),
+        h("p", { class: "meta" },
+          each.key ? said(each.key, 120) : h("strong", null, t("wholeFile")),
+          h("span", null, t("since"), " ", when(each.since)),
+          label("operation", each.operation),
+        ),
+      ),
+      button(t("clearFence"), () => clear(each), { write: "despite", key: `fence ${each.id}` }),
+    ),
   );
   const clear = async (each) => {
     if (!(await confirmed(t("clearFence"), t("clearFenceSure"), t("clearFence"), { danger: false }))) return;
@@ -70,21 +119,34 @@ function fences() {
       emit("wrote");
     },
   });
-  return { node: section(t("fences"), h("p", { class: "hint" }, t("fencesHint")), list.node, h("h3", null, t("setFence")), made.node), refresh: (quiet) => list.read(quiet) };
+  return { node: section(t("fences"), h("p", { class: "hint" }, t("fencesHint")),
+    list.node,
+    h("h3", null, t("setFence")),
+    made.node,
+  ), refresh: (quiet) => list.read(quiet) };
 }
 
 function jobs() {
   const rows = keyed(h("ul", { class: "rows" }), (each) => each.id, (each) =>
     h("li", { class: "row" }, h("div", { class: "row-main" },
       h("p", null, h("strong", null, label("action", each.action)), " ", badge("jobState", each.state)),
-      each.state === "running" && h("div", { class: "progress" }, h("progress", { max: each.total || 1, value: each.done, "aria-label": label("action", each.action) }), h("span", null, t("progressOf", { done: each.done, total: each.total }))),
+      each.state === "running" && h("div", { class: "progress" },
+        h("progress", { max: each.total || 1, value: each.done, "aria-label": label("action", each.action) }),
+        h("span", null, t("progressOf", { done: each.done, total: each.total })),
+      ),
       each.error && h("p", { class: "notice bad", dir: "auto" }, said(each.error.message, 400)),
-      each.action === "embed" && each.result && h("p", { class: "hint" }, t("embedReport", { done: each.result.done, failed: each.result.failed, remaining: each.result.remaining }), each.result.error && [" ", said(each.result.error, 300)]),
+      each.action === "embed" && each.result && h("p", { class: "hint" },
+        t("embedReport", { done: each.result.done, failed: each.result.failed, remaining: each.result.remaining }),
+        each.result.error && [" ", said(each.result.error, 300)],
+      ),
       h("p", { class: "meta" }, when(each.started)),
     )),
   );
   let timer;
-  const list = region(async () => (await call("jobs", { language: language() })).jobs, (found) => (found.length ? rows.show([...found].sort((a, b) => (a.started < b.started ? 1 : -1)).slice(0, 50)) : empty(t("noJobs"), t("noJobsHint"))));
+  const list = region(
+    async () => (await call("jobs", { language: language() })).jobs,
+    (found) => (found.length ? rows.show([...found].sort((a, b) => (a.started < b.started ? 1 : -1)).slice(0, 50)) : empty(t("noJobs"), t("noJobsHint"))),
+  );
   // Progress is no commit, so no change of the file tells of it: look again while something runs and this panel is open.
   async function watch(quiet) {
     clearTimeout(timer);
@@ -95,5 +157,8 @@ function jobs() {
     await act("embed", {}, { progress: () => list.read(true) });
     emit("wrote");
   }, { write: "despite", kind: "primary" });
-  return { node: section(t("jobs"), h("p", { class: "hint" }, t("jobsHint")), embed && h("div", { class: "actions" }, embed), list.node), refresh: watch };
+  return { node: section(t("jobs"), h("p", { class: "hint" }, t("jobsHint")),
+    embed && h("div", { class: "actions" }, embed),
+    list.node,
+  ), refresh: watch };
 }

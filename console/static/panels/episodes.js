@@ -42,18 +42,32 @@ export function filterFields(action) {
 
 /** One episode in a list. */
 export function episodeLine(each, { key = "episode", extra } = {}) {
-  const open = h("button", { type: "button", class: "row-text", data: { key: `${key} ${each.id}` }, onclick: () => app.openEpisode(each.id) }, said_(each.content));
+  const open = h("button",
+    { type: "button", class: "row-text", data: { key: `${key} ${each.id}` }, onclick: () => app.openEpisode(each.id) },
+    said_(each.content),
+  );
   return h("div", { class: "row-main" }, open, meta(each), extra);
 }
 
 const said_ = (text) => h("bdi", { dir: "auto", class: "clamp" }, text.length > 600 ? `${text.slice(0, 600)}…` : text);
 
-export const stars = (n) => h("span", { class: `stars level-${n}`, role: "img", "aria-label": t("importanceOf", { n: String(n) }), title: t("importanceOf", { n: String(n) }) }, "●".repeat(n) + "○".repeat(5 - n));
+export const stars = (n) => h("span",
+  { class: `stars level-${n}`, role: "img", "aria-label": t("importanceOf", { n: String(n) }), title: t("importanceOf", { n: String(n) }) },
+  "●".repeat(n) + "○".repeat(5 - n),
+);
 
 export const speakerOf = (each) => (each.sender_id ? said(each.sender_name || each.sender_id, 40) : null);
 
 const meta = (each) =>
-  h("p", { class: "meta" }, speakerOf(each), when(each.timestamp), stars(each.importance), each.status !== "active" && badge("status", each.status), each.pinned && h("span", { class: "badge" }, t("pinned")), each.source && h("span", { class: "quiet" }, said(each.source, 40)), each.tags.map((tag) => h("span", { class: "tag" }, said(tag, 64))));
+  h("p", { class: "meta" },
+    speakerOf(each),
+    when(each.timestamp),
+    stars(each.importance),
+    each.status !== "active" && badge("status", each.status),
+    each.pinned && h("span", { class: "badge" }, t("pinned")),
+    each.source && h("span", { class: "quiet" }, said(each.source, 40)),
+    each.tags.map((tag) => h("span", { class: "tag" }, said(tag, 64))),
+  );
 
 export function episodesPanel() {
   const selected = new Set();
@@ -65,8 +79,13 @@ export function episodesPanel() {
   const filter = form(filterFields("list"), { submit: t("filter"), onSubmit: (values) => begin("list", values) });
   const asOf = control({ name: "as_of" });
   filter.node.querySelector(".fields").append(asOf.node);
-  filter.node.querySelector(".actions").append(button(t("clearFilter"), () => (filter.set({ importance_min: "1", speaker_id: "" }), asOf.set(""), (query.value = ""), begin("list", {}))));
-  const filterBox = h("details", { class: "card filters" }, h("summary", null, t("filters"), " ", h("span", { class: "hint", id: "filter-said" })), filter.node);
+  filter.node.querySelector(".actions").append(button(t("clearFilter"),
+    () => (filter.set({ importance_min: "1", speaker_id: "" }), asOf.set(""), (query.value = ""), begin("list", {})),
+  ));
+  const filterBox = h("details", { class: "card filters" },
+    h("summary", null, t("filters"), " ", h("span", { class: "hint", id: "filter-said" })),
+    filter.node,
+  );
 
   const query = h("input", { type: "search", "aria-label": t("searchEpisodes"), placeholder: t("searchEpisodes"), dir: "auto" });
   const search = h("form", { class: "search", role: "search" }, query, h("button", { type: "submit" }, t("search")));
@@ -100,9 +119,20 @@ export function episodesPanel() {
   }
 
   const rows = keyed(h("ul", { class: "rows" }), (each) => each.id, (each) => {
-    const box = h("input", { type: "checkbox", checked: selected.has(each.id), data: { id: each.id, key: `pick ${each.id}` }, "aria-label": t("selectThis", { text: each.content.slice(0, 60) }) });
+    const box = h("input",
+      { type: "checkbox", checked: selected.has(each.id), data: { id: each.id, key: `pick ${each.id}` }, "aria-label": t("selectThis", { text: each.content.slice(0, 60) }) },
+    );
     box.addEventListener("change", () => (box.checked ? selected.add(each.id) : selected.delete(each.id), counted()));
-    return h("li", { class: `row is-${each.status}` }, h("label", { class: "pick" }, box), episodeLine(each, { extra: each.score !== undefined && h("p", { class: "score" }, bar(each.relevance), h("span", null, t("scoreOf", { score: number(each.score, 3) }))) }));
+    return h("li", { class: `row is-${each.status}` },
+      h("label", { class: "pick" }, box),
+      episodeLine(
+        each,
+        { extra: each.score !== undefined && h("p", { class: "score" },
+          bar(each.relevance),
+          h("span", null, t("scoreOf", { score: number(each.score, 3) })),
+        ) },
+      ),
+    );
   });
 
   const list = region(load, (page) => {
@@ -124,8 +154,15 @@ export function episodesPanel() {
     counted();
   });
   const chosen = h("span", { role: "status" });
-  const batch = h("div", { class: "actions" }, button(t("editSelected"), editSelected, { write: true, kind: "primary" }), button(t("clearSelection"), () => (selected.clear(), counted())));
-  const selection = h("div", { class: "toolbar selection" }, h("label", { class: "pick", for: "pick-all" }, all, h("span", null, t("selectPage"))), chosen, batch);
+  const batch = h("div", { class: "actions" },
+    button(t("editSelected"), editSelected, { write: true, kind: "primary" }),
+    button(t("clearSelection"), () => (selected.clear(), counted())),
+  );
+  const selection = h("div", { class: "toolbar selection" },
+    h("label", { class: "pick", for: "pick-all" }, all, h("span", null, t("selectPage"))),
+    chosen,
+    batch,
+  );
 
   function counted() {
     const here = list.data?.episodes ?? [];
@@ -152,7 +189,10 @@ export function episodesPanel() {
     const { as_of: _, ...where } = asked;
     const { counts } = await act("delete", { ...where, dry_run: true });
     const n = Object.values(counts).reduce((sum, each) => sum + each, 0);
-    if (!n) return void (await dialog(t("deleteMatching"), (close) => [h("p", null, t("noneFound")), h("div", { class: "actions end" }, button(t("close"), () => close()))]));
+    if (!n) return void (await dialog(
+      t("deleteMatching"),
+      (close) => [h("p", null, t("noneFound")), h("div", { class: "actions end" }, button(t("close"), () => close()))],
+    ));
     const sure = await confirmed(t("deleteMatching"), `${app.start.actions.delete.confirm} ${t("thatMany", { n })}`, t("deleteCount", { n }));
     if (sure) await write("delete", where, { said: t("deletedCount", { n }) });
   }
@@ -205,8 +245,14 @@ export function episodesPanel() {
 function batchForm(ids, close) {
   const unchanged = t("leaveAsIs");
   const fields = fieldsOf("edit-all", ["importance", "status", "pinned", "add_tags", "remove_tags"]).map((field) => {
-    if (field.name === "importance") return numbered(control({ ...field, type: "text", choices: ["1", "2", "3", "4", "5"], any: unchanged, help: "" }), Number);
-    if (field.name === "pinned") return numbered(control({ ...field, type: "text", choices: ["true", "false"], any: unchanged, help: "" }), (value) => value === "true");
+    if (field.name === "importance") return numbered(
+      control({ ...field, type: "text", choices: ["1", "2", "3", "4", "5"], any: unchanged, help: "" }),
+      Number,
+    );
+    if (field.name === "pinned") return numbered(
+      control({ ...field, type: "text", choices: ["true", "false"], any: unchanged, help: "" }),
+      (value) => value === "true",
+    );
     return control({ ...field, any: unchanged, help: "" });
   });
   const seen = h("div", { role: "status" });
@@ -224,7 +270,11 @@ function batchForm(ids, close) {
       const { counts, notes } = await act("edit-all", { ...values, ids, dry_run: true });
       const n = counts.changed ?? Object.values(counts).reduce((sum, each) => sum + each, 0) - (counts.unchanged ?? 0);
       checked = JSON.stringify(values);
-      patch(seen, h("p", { class: "notice" }, t("wouldChange", { n, unchanged: counts.unchanged ?? 0 })), (notes ?? []).map((each) => h("p", { class: "hint" }, each)));
+      patch(
+        seen,
+        h("p", { class: "notice" }, t("wouldChange", { n, unchanged: counts.unchanged ?? 0 })),
+        (notes ?? []).map((each) => h("p", { class: "hint" }, each)),
+      );
       apply.hidden = n === 0;
     },
   });

@@ -22,16 +22,28 @@ export function operationsPanel() {
       write: action.writes ? (/^(fence|config)/.test(name) ? "despite" : true) : "",
       onSubmit: async (values) => {
         if (action.confirm && !(await confirmed(label("action", name), action.confirm, t("run")))) return;
-        const answer = await act(name, values, { progress: (done, total) => patch(result, h("p", { class: "state" }, t("progressOf", { done, total }))) });
+        const answer = await act(
+          name,
+          values,
+          { progress: (done, total) => patch(result, h("p", { class: "state" }, t("progressOf", { done, total }))) },
+        );
         patch(result, h("h3", null, t("answer")), block_(JSON.stringify(answer, null, 2).slice(0, 200_000), t("answer")));
         if (!action.writes) return;
         told(t("done"), [answer].flat().flatMap((each) => each?.audit_ids ?? each?.audit_id ?? []).filter(Boolean));
         emit("wrote");
       },
     });
-    patch(place, h("p", { class: "hint", dir: "auto" }, action.words), h("p", { class: "meta" }, h("span", { class: "badge" }, t(`on.${action.on}`)), action.writes && h("span", { class: "badge" }, t("writes"))), made.node);
+    patch(
+      place,
+      h("p", { class: "hint", dir: "auto" }, action.words),
+      h("p", { class: "meta" }, h("span", { class: "badge" }, t(`on.${action.on}`)), action.writes && h("span", { class: "badge" }, t("writes"))),
+      made.node,
+    );
   }
   which.input.addEventListener("change", show);
   show();
-  return { node: h("div", { class: "panel" }, heading(t("nav.operations"), t("operationsHint")), section("", which.node, place, result)), refresh: async () => {} };
+  return { node: h("div", { class: "panel" },
+    heading(t("nav.operations"), t("operationsHint")),
+    section("", which.node, place, result),
+  ), refresh: async () => {} };
 }

@@ -16,7 +16,15 @@ export function profilesPanel() {
   const subject = () => (who ? "speaker" : "session");
   const options = () => ({ speaker: who ? { id: who.id, name: "" } : null }); // no name: a change must not rename anybody
   const wanted = h("input", { type: "search", "aria-label": t("searchSpeakers"), placeholder: t("searchSpeakers"), dir: "auto" });
-  const people = keyed(h("ul", { class: "picks" }), (each) => each.id ?? "", (each) => h("li", null, h("button", { type: "button", "aria-pressed": String(each.on), class: "pick-button", data: { key: `who ${each.id ?? ""}` }, onclick: () => choose(each.id === null ? null : each) }, h("span", { class: "pick-name" }, each.id === null ? t("thisChat") : nameOf(each)), each.id !== null && h("span", { class: "quiet" }, t("countFacts", { n: each.facts })))));
+  const people = keyed(h("ul", { class: "picks" }), (each) => each.id ?? "",
+    (each) => h("li", null,
+      h("button",
+        { type: "button", "aria-pressed": String(each.on), class: "pick-button", data: { key: `who ${each.id ?? ""}` }, onclick: () => choose(each.id === null ? null : each) },
+        h("span", { class: "pick-name" }, each.id === null ? t("thisChat") : nameOf(each)),
+        each.id !== null && h("span", { class: "quiet" }, t("countFacts", { n: each.facts })),
+      ),
+    ),
+  );
 
   function listed() {
     const text = wanted.value.toLowerCase();
@@ -46,7 +54,9 @@ export function profilesPanel() {
 
   /** As it was: only to look at. */
   function snapshot(profile) {
-    const rows = FIELDS.flatMap((field) => [profile[field]].flat().filter(Boolean).map((value) => h("li", { class: "row" }, h("div", { class: "row-main" }, h("p", { class: "hint" }, label("profileField", field)), h("p", null, said(value))))));
+    const rows = FIELDS.flatMap((field) => [profile[field]].flat().filter(Boolean).map((value) => h("li", { class: "row" },
+      h("div", { class: "row-main" }, h("p", { class: "hint" }, label("profileField", field)), h("p", null, said(value))),
+    )));
     return rows.length ? h("ul", { class: "rows" }, rows) : empty(t("noFacts"), t("noFactsThen"));
   }
 
@@ -59,7 +69,11 @@ export function profilesPanel() {
         const past = history.filter((each) => each.field === field && each.status !== "current");
         const here = now.filter((each) => each.field === field);
         if (!here.length && !past.length) return null;
-        return h("section", { class: "facts-of" }, h("h3", null, label("profileField", field)), here.length ? h("ul", { class: "rows" }, here.map(fact)) : h("p", { class: "hint" }, t("nothingNow")), earlier(field, past));
+        return h("section", { class: "facts-of" },
+          h("h3", null, label("profileField", field)),
+          here.length ? h("ul", { class: "rows" }, here.map(fact)) : h("p", { class: "hint" }, t("nothingNow")),
+          earlier(field, past),
+        );
       }),
     ];
   }
@@ -68,8 +82,14 @@ export function profilesPanel() {
     h(
       "li",
       { class: "row" },
-      h("div", { class: "row-main" }, h("p", null, each.slot && [h("span", { class: "tag" }, said(each.slot, 64)), " "], said(each.value)), h("p", { class: "meta" }, h("span", null, t("since"), " ", when(each.created_at)))),
-      h("div", { class: "actions" }, button(t("edit"), () => edit(each), { write: true, key: `edit ${each.field} ${each.slot} ${each.value}` }), button(t("remove"), () => remove(each), { write: true, kind: "danger quiet" })),
+      h("div", { class: "row-main" },
+        h("p", null, each.slot && [h("span", { class: "tag" }, said(each.slot, 64)), " "], said(each.value)),
+        h("p", { class: "meta" }, h("span", null, t("since"), " ", when(each.created_at))),
+      ),
+      h("div", { class: "actions" },
+        button(t("edit"), () => edit(each), { write: true, key: `edit ${each.field} ${each.slot} ${each.value}` }),
+        button(t("remove"), () => remove(each), { write: true, kind: "danger quiet" }),
+      ),
     );
 
   const earlier = (field, past) =>
@@ -80,15 +100,30 @@ export function profilesPanel() {
       h("summary", null, t("earlierValues", { n: past.length })),
       h("ul", { class: "rows" }, [...past].reverse().map((each) =>
         h("li", { class: "row" },
-          h("div", { class: "row-main" }, h("p", null, each.slot && [h("span", { class: "tag" }, said(each.slot, 64)), " "], said(each.value)), h("p", { class: "meta" }, badge("factStatus", each.status), h("span", null, when(each.created_at), " – ", when(each.ended_at)), each.reason && h("span", { class: "quiet" }, label("factReason", each.reason)))),
+          h("div", { class: "row-main" },
+            h("p", null, each.slot && [h("span", { class: "tag" }, said(each.slot, 64)), " "], said(each.value)),
+            h("p", { class: "meta" },
+              badge("factStatus", each.status),
+              h("span", null, when(each.created_at), " – ", when(each.ended_at)),
+              each.reason && h("span", { class: "quiet" }, label("factReason", each.reason)),
+            ),
+          ),
           button(t("restoreValue"), () => bringBack(each), { write: true }),
         ),
       )),
     );
 
   const place = (each) => ({ field: each.field, subject: subject(), ...(each.slot && { fact_key: each.slot }) });
-  const bringBack = (each) => write(isSingle(each) ? "profile set" : "profile add", { ...place(each), value: each.value }, { ...options(), said: t("restored") });
-  const remove = (each) => write("profile remove", { ...place(each), ...(!each.slot && { value: each.value }) }, { ...options(), said: t("removed") });
+  const bringBack = (each) => write(
+    isSingle(each) ? "profile set" : "profile add",
+    { ...place(each), value: each.value },
+    { ...options(), said: t("restored") },
+  );
+  const remove = (each) => write(
+    "profile remove",
+    { ...place(each), ...(!each.slot && { value: each.value }) },
+    { ...options(), said: t("removed") },
+  );
 
   const edit = (each) =>
     dialog(label("profileField", each.field), (close) => {
@@ -125,7 +160,11 @@ export function profilesPanel() {
       row: true,
       onSubmit: async ({ field, fact_key: slot, value }) => {
         const action = isSingle({ field, slot }) ? "profile set" : "profile add";
-        await write(action, { field, value, subject: subject(), ...(slot && SLOTTED.includes(field) && { fact_key: slot }) }, { ...options(), said: t("saved") });
+        await write(
+          action,
+          { field, value, subject: subject(), ...(slot && SLOTTED.includes(field) && { fact_key: slot }) },
+          { ...options(), said: t("saved") },
+        );
         add.controls[2].set("");
       },
     },
@@ -144,7 +183,10 @@ export function profilesPanel() {
     "div",
     { class: "panel" },
     heading(t("nav.profiles"), t("profilesHint")),
-    h("div", { class: "split" }, section("", wanted, people.node), h("div", { class: "stack" }, section("", head, list.node), section(t("addFact"), add.node))),
+    h("div", { class: "split" },
+      section("", wanted, people.node),
+      h("div", { class: "stack" }, section("", head, list.node), section(t("addFact"), add.node)),
+    ),
   );
   const read = list.read;
   list.read = (quiet) => (show(), read(quiet));

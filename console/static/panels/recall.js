@@ -19,14 +19,21 @@ export function recallPanel() {
   function weight(name, usual) {
     const most = MOST[name] ?? 2;
     const typed = h("input", { type: "number", min: 0, max: 1e6, step: "any", value: usual, "aria-label": label("weight", name) });
-    const slider = h("input", { type: "range", min: 0, max: most, step: name === "half_life_days" ? 1 : 0.01, value: usual, "aria-label": t("sliderOf", { name: label("weight", name) }) });
+    const slider = h("input",
+      { type: "range", min: 0, max: most, step: name === "half_life_days" ? 1 : 0.01, value: usual, "aria-label": t("sliderOf", { name: label("weight", name) }) },
+    );
     slider.addEventListener("input", () => (typed.value = slider.value));
     typed.addEventListener("input", () => (slider.value = typed.value));
     const set = (value) => (typed.value = slider.value = value);
     return { name, set, usual, get: () => (typed.value === "" ? usual : Number(typed.value)), node: h("div", { class: "weight" }, h("span", null, label("weight", name)), slider, typed) };
   }
   const changed = () => weights.filter((each) => each.get() !== each.usual).map((each) => `${each.name}=${each.get()}`);
-  const weightBox = h("details", { class: "sub" }, h("summary", null, t("weights")), h("p", { class: "hint" }, t("weightsHint")), h("div", { class: "weights" }, weights.map((each) => each.node)), h("div", { class: "actions" }, button(t("usualWeights"), () => weights.forEach((each) => each.set(each.usual)))));
+  const weightBox = h("details", { class: "sub" },
+    h("summary", null, t("weights")),
+    h("p", { class: "hint" }, t("weightsHint")),
+    h("div", { class: "weights" }, weights.map((each) => each.node)),
+    h("div", { class: "actions" }, button(t("usualWeights"), () => weights.forEach((each) => each.set(each.usual)))),
+  );
   const filterBox = h("details", { class: "sub" }, h("summary", null, t("filters")), h("div", { class: "fields" }, filters.map((each) => each.node)));
 
   const ask = form([query, limit, asOf, who], {
@@ -58,12 +65,25 @@ export function recallPanel() {
       if (!answer) return empty(t("nothingAsked"), t("nothingAskedHint"));
       const dropped = Object.entries(answer.dropped).filter(([, n]) => n);
       return [
-        h("p", { class: "meta" }, badge("mode", answer.mode), h("span", null, t("recallCounts", { shown: answer.hits.length, considered: answer.considered, below: answer.below_threshold })), h("span", { class: "quiet" }, t("tookMs", { ms: number(elapsed) }))),
+        h("p", { class: "meta" },
+          badge("mode", answer.mode),
+          h("span", null, t("recallCounts", { shown: answer.hits.length, considered: answer.considered, below: answer.below_threshold })),
+          h("span", { class: "quiet" }, t("tookMs", { ms: number(elapsed) })),
+        ),
         answer.reason && h("p", { class: "hint", dir: "auto" }, answer.reason),
-        dropped.length > 0 && h("p", { class: "hint" }, t("droppedBy"), " ", dropped.map(([name, n]) => `${label("drop", name)}: ${number(n)}`).join(t("listComma"))),
+        dropped.length > 0 && h("p", { class: "hint" },
+          t("droppedBy"),
+          " ",
+          dropped.map(([name, n]) => `${label("drop", name)}: ${number(n)}`).join(t("listComma")),
+        ),
         answer.pending > 0 && h("p", { class: "hint" }, t("pendingVectors", { n: answer.pending })),
         answer.truncated.map((each) => h("p", { class: "notice", dir: "auto" }, each)),
-        answer.hits.length ? h("ol", { class: "rows hits" }, answer.hits.map((hit, at) => h("li", { class: "row" }, h("span", { class: "rank", "aria-hidden": "true" }, at + 1), h("div", { class: "row-main" }, episodeLine(hit, { key: "hit" }), score(hit))))) : empty(t("noneFound"), t("noneRelevantHint")),
+        answer.hits.length ? h("ol", { class: "rows hits" },
+          answer.hits.map((hit, at) => h("li", { class: "row" },
+            h("span", { class: "rank", "aria-hidden": "true" }, at + 1),
+            h("div", { class: "row-main" }, episodeLine(hit, { key: "hit" }), score(hit)),
+          )),
+        ) : empty(t("noneFound"), t("noneRelevantHint")),
       ];
     },
   );
@@ -74,8 +94,19 @@ export function recallPanel() {
     return h(
       "div",
       { class: "terms" },
-      h("p", { class: "score" }, h("strong", null, t("scoreOf", { score: number(hit.score, 3) })), h("span", { class: "quiet" }, t("relevanceOf", { n: number(hit.relevance, 2) }))),
-      h("dl", { class: "term-list" }, app.start.signals.map((name) => h("div", { class: hit.why[name] ? "term" : "term none" }, h("dt", null, label("weight", name)), h("dd", null, bar((hit.why[name] ?? 0) / most, name), h("span", { class: "term-value" }, t("points", { points: number(hit.why[name] ?? 0, 3), signal: number(hit.signals[name] ?? 0, 2) })))))),
+      h("p", { class: "score" },
+        h("strong", null, t("scoreOf", { score: number(hit.score, 3) })),
+        h("span", { class: "quiet" }, t("relevanceOf", { n: number(hit.relevance, 2) })),
+      ),
+      h("dl", { class: "term-list" },
+        app.start.signals.map((name) => h("div", { class: hit.why[name] ? "term" : "term none" },
+          h("dt", null, label("weight", name)),
+          h("dd", null,
+            bar((hit.why[name] ?? 0) / most, name),
+            h("span", { class: "term-value" }, t("points", { points: number(hit.why[name] ?? 0, 3), signal: number(hit.signals[name] ?? 0, 2) })),
+          ),
+        )),
+      ),
     );
   }
 
@@ -89,10 +120,21 @@ export function recallPanel() {
       if (!asked) return patch(verdict, h("p", { class: "notice" }, t("nothingAskedHint")));
       const { as_of: _, ...input } = asked.input; // a verdict is about now
       const answer = await act("why-not", { ...input, id: id.trim() }, { speaker: asked.speaker });
-      return patch(verdict, h("div", { class: "notice" }, h("p", null, badge("verdict", answer.code), " ", h("span", { dir: "auto" }, answer.words)), answer.hit && [h("p", null, said(answer.hit.content, 300)), score(answer.hit)]));
+      return patch(
+        verdict,
+        h("div", { class: "notice" },
+          h("p", null, badge("verdict", answer.code), " ", h("span", { dir: "auto" }, answer.words)),
+          answer.hit && [h("p", null, said(answer.hit.content, 300)), score(answer.hit)],
+        ),
+      );
     },
   });
 
-  const node = h("div", { class: "panel" }, heading(t("nav.recall"), t("recallHint")), section("", ask.node), section(t("answer"), found.node), section(t("whyNot"), h("p", { class: "hint" }, t("whyNotHint")), whyNot.node, verdict));
+  const node = h("div", { class: "panel" },
+    heading(t("nav.recall"), t("recallHint")),
+    section("", ask.node),
+    section(t("answer"), found.node),
+    section(t("whyNot"), h("p", { class: "hint" }, t("whyNotHint")), whyNot.node, verdict),
+  );
   return { node, refresh: (quiet) => found.read(quiet) };
 }

@@ -30,7 +30,14 @@ function row(name, spec, group, save) {
     made.input?.setAttribute("aria-invalid", String(made.input.validity?.valid === false));
     told.textContent = dirty() ? t("notSaved") : "";
   };
-  const node = h("form", { class: "setting" }, h("div", { class: "setting-main" }, made.node, h("p", { class: "hint" }, spec.words && [h("span", { dir: "auto" }, spec.words), " · "], bounds(spec), " ", usual)), h("div", { class: "actions" }, told, button_), wrong);
+  const node = h("form", { class: "setting" },
+    h("div", { class: "setting-main" },
+      made.node,
+      h("p", { class: "hint" }, spec.words && [h("span", { dir: "auto" }, spec.words), " · "], bounds(spec), " ", usual),
+    ),
+    h("div", { class: "actions" }, told, button_),
+    wrong,
+  );
   node.addEventListener("input", marked);
   node.addEventListener("submit", async (event) => {
     event.preventDefault();

@@ -14,7 +14,10 @@ function scopeOf(info, all) {
   return { bot: info.bot, launcher_type: chat?.launcher_type ?? "person", launcher_id: chat?.launcher_id ?? "console", isolation: "bot" };
 }
 
-const isOpen = (info) => Boolean(app.space) && (info.kind === "session" ? app.space.isolation === "session" && sessionKey(app.space) === info.key : app.space.isolation === "bot" && userKey(app.space) === info.key);
+function isOpen({ kind, key }) {
+  if (!app.space) return false;
+  return kind === "session" ? app.space.isolation === "session" && sessionKey(app.space) === key : app.space.isolation === "bot" && userKey(app.space) === key;
+}
 
 export function spacesPanel() {
   const search = h("input", { type: "search", id: "space-search", "aria-label": t("searchSpaces"), placeholder: t("searchSpaces"), dir: "auto" });
@@ -30,10 +33,17 @@ export function spacesPanel() {
         { class: info.open ? "row current" : "row" },
         h("div", { class: "row-main" },
           h("p", { class: "row-title" }, said(info.kind === "session" ? info.launcher_id : t("sharedMemory"), 120)),
-          h("p", { class: "meta" }, h("span", { class: "badge" }, info.kind === "session" ? label("launcher", info.launcher_type) : label("space", info.kind)), h("span", null, t("botNamed"), " ", info.bot ? said(info.bot, 80) : t("noBot"))),
+          h("p", { class: "meta" },
+            h("span", { class: "badge" }, info.kind === "session" ? label("launcher", info.launcher_type) : label("space", info.kind)),
+            h("span", null, t("botNamed"), " ", info.bot ? said(info.bot, 80) : t("noBot")),
+          ),
         ),
-        h("p", { class: "counts" }, [["countEpisodes", info.episodes], ["countActive", info.active], ["countFacts", info.facts], ["countSpeakers", info.speakers], info.pending ? ["countPending", info.pending] : null].filter(Boolean).map(([key, n]) => h("span", null, t(key, { n })))),
-        button(info.open ? t("isOpen") : t("open"), () => (openSpace(scopeOf(info, all)), app.go("episodes")), { key: `open ${info.key}`, name: `${info.open ? t("isOpen") : t("open")}: ${info.key.slice(0, 200)}` }),
+        h("p", { class: "counts" },
+          [["countEpisodes", info.episodes], ["countActive", info.active], ["countFacts", info.facts], ["countSpeakers", info.speakers], info.pending ? ["countPending", info.pending] : null].filter(Boolean).map(([key, n]) => h("span", null, t(key, { n }))),
+        ),
+        button(info.open ? t("isOpen") : t("open"), () => (openSpace(scopeOf(info, all)), app.go("episodes")),
+          { key: `open ${info.key}`, name: `${info.open ? t("isOpen") : t("open")}: ${info.key.slice(0, 200)}` },
+        ),
       ),
   );
 
@@ -68,7 +78,11 @@ export function spacesPanel() {
     },
   );
 
-  const node = h("div", { class: "panel" }, heading(t("nav.spaces"), t("spacesHint")), section("", h("div", { class: "toolbar" }, search, count), list.node), section(t("deriveTitle"), h("p", { class: "hint" }, t("deriveHint")), derive.node));
+  const node = h("div", { class: "panel" },
+    heading(t("nav.spaces"), t("spacesHint")),
+    section("", h("div", { class: "toolbar" }, search, count), list.node),
+    section(t("deriveTitle"), h("p", { class: "hint" }, t("deriveHint")), derive.node),
+  );
   return {
     node,
     refresh: (quiet) => {

@@ -27,17 +27,35 @@ export function timelinePanel() {
     const parts = by.get() === "status" ? app.start.statuses : ["1", "2", "3", "4", "5"];
     const bars = barsOf(days, by.get(), per.get());
     const used = parts.filter((part) => bars.some((each) => each.parts[part]));
-    const go = (each) => app.go("episodes", { after: new Date(each.begin).toISOString(), before: new Date(each.end - 1).toISOString(), ...(where.statuses ? { statuses: where.statuses } : { statuses: app.start.statuses.filter((status) => status !== "deleted") }) });
+    const go = (each) => app.go(
+      "episodes",
+      { after: new Date(each.begin).toISOString(), before: new Date(each.end - 1).toISOString(), ...(where.statuses ? { statuses: where.statuses } : { statuses: app.start.statuses.filter((status) => status !== "deleted") }) },
+    );
     return [legend(used), chart(bars, used, go), h("p", { class: "hint" }, t("timelineKeys")), tableOf(bars, used, go)];
   });
 
   const words = (part) => (by.get() === "status" ? label("status", part) : t("importanceOf", { n: part }));
-  const legend = (parts) => h("ul", { class: "legend" }, parts.map((part) => h("li", null, h("span", { class: `swatch part-${part}`, "aria-hidden": "true" }), words(part))));
+  const legend = (parts) => h("ul", { class: "legend" },
+    parts.map((part) => h("li", null, h("span", { class: `swatch part-${part}`, "aria-hidden": "true" }), words(part))),
+  );
 
   const tableOf = (bars, parts, go) =>
-    h("details", { data: { key: "table" } }, h("summary", null, t("asTable")), table(t("nav.timeline"), [t("field.day"), ...parts.map(words), t("total")], bars.filter((each) => each.total).map((each) => h("tr", null, h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => go(each) }, each.name)), parts.map((part) => h("td", null, number(each.parts[part] ?? 0))), h("td", null, number(each.total))))));
+    h("details", { data: { key: "table" } },
+      h("summary", null, t("asTable")),
+      table(t("nav.timeline"), [t("field.day"), ...parts.map(words), t("total")],
+        bars.filter((each) => each.total).map((each) => h("tr", null,
+          h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => go(each) }, each.name)),
+          parts.map((part) => h("td", null, number(each.parts[part] ?? 0))),
+          h("td", null, number(each.total)),
+        )),
+      ),
+    );
 
-  const node = h("div", { class: "panel" }, heading(t("nav.timeline"), t("timelineHint")), h("details", { class: "card filters" }, h("summary", null, t("filters")), filter.node), section("", h("div", { class: "toolbar" }, by.node, per.node), list.node));
+  const node = h("div", { class: "panel" },
+    heading(t("nav.timeline"), t("timelineHint")),
+    h("details", { class: "card filters" }, h("summary", null, t("filters")), filter.node),
+    section("", h("div", { class: "toolbar" }, by.node, per.node), list.node),
+  );
   return { node, refresh: (quiet) => list.read(quiet) };
 }
 
@@ -52,7 +70,10 @@ function barsOf(days, by, per) {
     return step === "week" ? ms - ((at.getUTCDay() + 6) % 7) * DAY : ms;
   };
   const after = (ms) => (step === "month" ? Date.UTC(new Date(ms).getUTCFullYear(), new Date(ms).getUTCMonth() + 1, 1) : ms + (step === "week" ? 7 : 1) * DAY);
-  const form_ = new Intl.DateTimeFormat(language().replace("_", "-"), { timeZone: "UTC", ...(step === "month" ? { year: "numeric", month: "long" } : { dateStyle: "medium" }) });
+  const form_ = new Intl.DateTimeFormat(
+    language().replace("_", "-"),
+    { timeZone: "UTC", ...(step === "month" ? { year: "numeric", month: "long" } : { dateStyle: "medium" }) },
+  );
   const bars = new Map();
   for (let at = startOf(first); at <= last && bars.size < 5000; at = after(at)) {
     const name = step === "week" ? t("weekOf", { day: form_.format(at) }) : form_.format(at);
@@ -77,7 +98,10 @@ function chart(bars, parts, go) {
   const y = (n) => HEIGHT - (n / most) * (HEIGHT - 16);
   const ticks = [...new Set([0, Math.round(most / 2), most])];
   const tip = h("p", { class: "tip", "aria-hidden": "true" }, "\u00a0");
-  const tell = (each) => patch(tip, `${each.name} · ${t("countEpisodes", { n: each.total })} · ${parts.filter((part) => each.parts[part]).map((part) => `${label("status", part)} ${number(each.parts[part])}`).join(t("listComma"))}`);
+  const tell = (each) => patch(
+    tip,
+    `${each.name} · ${t("countEpisodes", { n: each.total })} · ${parts.filter((part) => each.parts[part]).map((part) => `${label("status", part)} ${number(each.parts[part])}`).join(t("listComma"))}`,
+  );
 
   const columns = bars.map((each, at) => {
     let sum = 0;
@@ -88,7 +112,11 @@ function chart(bars, parts, go) {
       sum += each.parts[part];
       return piece;
     });
-    const group = svg("g", { class: "column", role: "button", tabindex: "-1", "aria-label": `${each.name}: ${t("countEpisodes", { n: each.total })}`, data: { key: `bar ${each.begin}` }, onclick: () => go(each), onfocus: () => tell(each), onmouseenter: () => tell(each) }, svg("rect", { class: "hit", x, y: 0, width: wide, height: HEIGHT }), pieces);
+    const group = svg("g",
+      { class: "column", role: "button", tabindex: "-1", "aria-label": `${each.name}: ${t("countEpisodes", { n: each.total })}`, data: { key: `bar ${each.begin}` }, onclick: () => go(each), onfocus: () => tell(each), onmouseenter: () => tell(each) },
+      svg("rect", { class: "hit", x, y: 0, width: wide, height: HEIGHT }),
+      pieces,
+    );
     return group;
   });
   const full = columns.filter((_, at) => bars[at].total > 0);
@@ -110,8 +138,18 @@ function chart(bars, parts, go) {
   }
 
   const every = Math.ceil(90 / wide);
-  const days = bars.map((each, at) => at % every === 0 && svg("text", { class: "axis", x: left + at * wide, y: HEIGHT + 16 }, new Intl.DateTimeFormat(language().replace("_", "-"), { month: "short", day: "numeric" }).format(each.begin)));
-  const drawing = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${HEIGHT + 22}`, width, height: HEIGHT + 22, role: "group", "aria-label": t("timelineChart"), onkeydown }, ticks.map((n) => [svg("line", { class: "grid", x1: left, x2: width, y1: y(n), y2: y(n) }), svg("text", { class: "axis", x: left - 6, y: y(n) + 4, "text-anchor": "end" }, number(n))]), columns, days);
+  const days = bars.map((each, at) => at % every === 0 && svg("text", { class: "axis", x: left + at * wide, y: HEIGHT + 16 },
+    new Intl.DateTimeFormat(language().replace("_", "-"), { month: "short", day: "numeric" }).format(each.begin),
+  ));
+  const drawing = svg("svg",
+    { class: "chart", viewBox: `0 0 ${width} ${HEIGHT + 22}`, width, height: HEIGHT + 22, role: "group", "aria-label": t("timelineChart"), onkeydown },
+    ticks.map((n) => [svg("line", { class: "grid", x1: left, x2: width, y1: y(n), y2: y(n) }), svg("text",
+      { class: "axis", x: left - 6, y: y(n) + 4, "text-anchor": "end" },
+      number(n),
+    )]),
+    columns,
+    days,
+  );
   const scroller = h("div", { class: "chart-scroll", data: { key: "chart" } }, drawing);
   queueMicrotask(() => requestAnimationFrame(() => (scroller.scrollLeft = scroller.scrollWidth))); // the newest days first
   return [scroller, tip];

@@ -42,12 +42,22 @@ function exporting() {
 function importing() {
   const area = control({ name: "data", label: t("importText"), rows: 6 });
   const file = h("input", { type: "file", id: "import-file", accept: ".json,.jsonl,.txt,application/json" });
-  const chosen = h("div", { class: "field" }, h("label", { for: "import-file" }, t("importFile")), file, h("p", { class: "hint" }, t("importFileHint")));
+  const chosen = h("div", { class: "field" },
+    h("label", { for: "import-file" }, t("importFile")),
+    file,
+    h("p", { class: "hint" }, t("importFileHint")),
+  );
   const seen = h("div", { role: "status" });
   let checked = null; // what the dry run looked at
 
   const source = async () => (file.files.length ? await file.files[0].text() : (area.get() ?? ""));
-  const progress = (done, total) => patch(seen, h("div", { class: "progress" }, h("progress", { max: total || 1, value: done, "aria-label": t("working") }), h("span", null, total ? t("progressOf", { done, total }) : t("working"))));
+  const progress = (done, total) => patch(
+    seen,
+    h("div", { class: "progress" },
+      h("progress", { max: total || 1, value: done, "aria-label": t("working") }),
+      h("span", null, total ? t("progressOf", { done, total }) : t("working")),
+    ),
+  );
 
   const made = form([{ node: chosen, name: "file", get: () => undefined, set: () => {} }, area, ...fieldsOf("import", ["document", "skip_bad", "allow_erased"])], {
     submit: t("dryRun"),
@@ -57,7 +67,13 @@ function importing() {
       if (!data.trim()) return patch(seen, empty(t("nothingToImport"), t("nothingToImportHint")));
       checked = { ...options, data };
       const report = await act("import", { ...checked, dry_run: true }, { progress });
-      return patch(seen, reported(report), report.episodes + report.facts > 0 && h("div", { class: "actions" }, button(t("importNow", { n: report.episodes + report.facts }), () => run(report), { kind: "primary", write: true })));
+      return patch(
+        seen,
+        reported(report),
+        report.episodes + report.facts > 0 && h("div", { class: "actions" },
+          button(t("importNow", { n: report.episodes + report.facts }), () => run(report), { kind: "primary", write: true }),
+        ),
+      );
     },
   });
   for (const each of [file, made.node]) each.addEventListener("input", () => checked && ((checked = null), patch(seen)));
@@ -75,8 +91,13 @@ function importing() {
   }
 
   const reported = (report) => [
-    h("p", { class: report.skipped.length ? "notice" : "notice good" }, t(report.dry_run ? "wouldImport" : "didImport", { episodes: report.episodes, facts: report.facts, duplicates: report.duplicates })),
-    report.skipped.length > 0 && h("details", { open: true }, h("summary", null, t("skipped", { n: report.skipped.length })), h("ul", null, report.skipped.slice(0, 200).map(([at, why]) => h("li", { dir: "auto" }, `${t("recordN", { n: number(at) })}: ${why}`)))),
+    h("p", { class: report.skipped.length ? "notice" : "notice good" },
+      t(report.dry_run ? "wouldImport" : "didImport", { episodes: report.episodes, facts: report.facts, duplicates: report.duplicates }),
+    ),
+    report.skipped.length > 0 && h("details", { open: true },
+      h("summary", null, t("skipped", { n: report.skipped.length })),
+      h("ul", null, report.skipped.slice(0, 200).map(([at, why]) => h("li", { dir: "auto" }, `${t("recordN", { n: number(at) })}: ${why}`))),
+    ),
     report.erased.length > 0 && h("p", { class: "hint" }, t("staysErased", { n: report.erased.length })),
     report.notes.map((each) => h("p", { class: "hint", dir: "auto" }, each)),
   ];
@@ -90,7 +111,11 @@ function documents() {
     write: true,
     row: true,
     onSubmit: async (values) => {
-      if (await confirmed(t("deleteDocument"), t("deleteDocumentSure", { name: `\u2068${values.document.slice(0, 120)}\u2069` }), t("deleteDocument"))) await write("document delete", values);
+      if (await confirmed(
+        t("deleteDocument"),
+        t("deleteDocumentSure", { name: `\u2068${values.document.slice(0, 120)}\u2069` }),
+        t("deleteDocument"),
+      )) await write("document delete", values);
     },
   });
   return section(t("deleteDocument"), made.node);
@@ -107,7 +132,15 @@ function erasing() {
       if (!(await confirmed(t("eraseSpace"), app.start.actions.erase.confirm, t("eraseForGood")))) return undefined;
       const done = await act("erase", { everything: true, prove: Boolean(prove) });
       emit("wrote");
-      return patch(result, h("div", { class: "notice good" }, h("p", null, t("erased")), h("p", { class: "mono" }, done.certificate), done.proven !== null && h("p", null, t(done.proven ? "eraseProven" : "eraseNotProven")), (done.notes ?? []).map((each) => h("p", { class: "hint", dir: "auto" }, each))));
+      return patch(
+        result,
+        h("div", { class: "notice good" },
+          h("p", null, t("erased")),
+          h("p", { class: "mono" }, done.certificate),
+          done.proven !== null && h("p", null, t(done.proven ? "eraseProven" : "eraseNotProven")),
+          (done.notes ?? []).map((each) => h("p", { class: "hint", dir: "auto" }, each)),
+        ),
+      );
     },
   });
   return section(t("eraseSpace"), h("p", { class: "hint" }, t("eraseHint")), made.node, result);
