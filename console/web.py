@@ -33,6 +33,7 @@ from typing import Any
 import ltm
 
 from .api import Console
+from .language import speaking, translated
 
 log = logging.getLogger("ltm.console")
 
@@ -279,18 +280,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle(self) -> None:
         """Read a request strictly, answer it, close."""
         self.requestline, self.request_version, self.command = "", "HTTP/1.1", ""
+        self.given: dict[str, str] = {}
         try:
             self._read_head()
             self.session = self.server.gate.find_session(self.given.get("authorization", ""))
             (self.session or self.server.gate.strangers).spend()
             self._route()
-        except Refused as refused:
-            self._send(refused.status, {"error": {"kind": _KINDS.get(refused.status, "Refused"), "message": str(refused)}})
         except (TimeoutError, ConnectionError):
             return
         except Exception as error:
-            self._send(*self.server.console.refusal(error))
+            self._refuse(error)
         self._linger()
+
+    def _refuse(self, error: Exception) -> None:
+        """Answer an error, in the language of the browser: what the page speaks stands in a body that was perhaps not read."""
+        with speaking(self.given.get("accept-language", "")):
+            if isinstance(error, Refused):
+                answer = {"kind": _KINDS.get(error.status, "Refused"), "message": translated(str(error))}
+                self._send(error.status, {"error": answer})
+            else:
+                self._send(*self.server.console.refusal(error))
 
     # -- reading
 
@@ -301,7 +310,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not (asked := _REQUEST.fullmatch(line)):
             raise Refused(400, "this is no request that is understood here")
         self.command, self.path = (part.decode("ascii") for part in asked.groups())
-        self.given: dict[str, str] = {}
         size, lines = len(line), 0
         while (line := self._line(deadline, HEAD_BYTES - size)) != b"\r\n":
             size, lines = size + len(line), lines + 1

@@ -913,7 +913,9 @@ SENTENCES: dict[str, str] = {
     "this host has no options of its own": "此宿主没有自己的选项",
     "the file is open for reading only": "文件以只读方式打开",
     "too many requests; wait a moment": "请求过多；请稍候",
-    "too many wrong tokens; wait a minute": "错误令牌过多；请等一分钟",
+    "a page names no file of this machine; use the command line": "页面不能指定本机的文件；请使用命令行",
+    "{name} is running already; wait until it has ended": "{name} 已在运行；请等它结束",
+    "too many jobs are running; wait until one has ended": "运行中的任务太多；请等其中一个结束",
     "{host} is not this machine alone; say --allow-remote if others are meant to reach it": (
         "{host} 不只限于本机；若要让他人访问，请加上 --allow-remote"
     ),
