@@ -29,7 +29,7 @@ STATUSES = {
     "StorageError": 507, "EmbedderError": 502, "ModelError": 502, "Corrupt": 500, "NotAMemory": 500, "SchemaTooNew": 500,
 }  # fmt: skip
 JOBS = 20  # that are remembered
-SENTENCES = frozenset(
+SENTENCES = frozenset(  # what the engine says of a result, by the name of its place
     {"notes", "detail", "words", "reason", "truncated", "error", "problems", "help", "confirm", "message", "summary"}
 )
 

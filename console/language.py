@@ -203,7 +203,7 @@ def _compiled(english: str, chinese: str) -> _Template:
 
 @functools.cache
 def _templates() -> dict[str, tuple[_Template, ...]]:
-    """Templates with places by the word that they begin with, '' if none; the one with most letters first."""
+    """Templates with places by the word that they begin with, '' if none; of two that fit as well the first is taken."""
     found: dict[str, list[_Template]] = {}
     for english, chinese in SENTENCES.items():
         made = _compiled(english, chinese)
@@ -221,7 +221,7 @@ def _first_word(text: str) -> str:
 
 
 def _sentence(text: str, depth: int, seen: _Seen) -> _Found | None:
-    """Translate a sentence, or several joined by "; ", whichever way more of it is recognised."""
+    """Translate a sentence, or several joined by "; ", in the way in which most of it is recognised."""
     if depth == 0 or text in SENTENCES:
         return _exact(text)
     key = (text, depth)
@@ -236,7 +236,8 @@ def _sentence(text: str, depth: int, seen: _Seen) -> _Found | None:
 def _read(text: str, depth: int, seen: _Seen) -> _Found | None:
     index = _templates()
     some = index.get(_first_word(text), index[""])
-    whole = next((found for template in some if (found := template.fill(text, depth, seen))), None)
+    found = filter(None, (template.fill(text, depth, seen) for template in some))
+    whole = max(found, key=lambda each: each.letters, default=None)
     parts = text.split("; ", PARTS)
     if not 1 < len(parts) <= PARTS:
         return whole
@@ -255,7 +256,7 @@ def _is_taken(value: str, kind: str) -> bool:
     """Whether a place takes a value, as far as a look at it tells."""
     if kind == "d":
         return bool(value) and not value.strip("0123456789.,-")
-    return kind != "n" or (len(value) <= NAME and ": " not in value and "; " not in value)
+    return kind != "n" or (len(value) <= NAME and ": " not in value and "; " not in value and not value.endswith(":"))
 
 
 def _value(value: str, place: _Place, depth: int, seen: _Seen) -> _Found | None:

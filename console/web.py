@@ -33,7 +33,7 @@ from typing import Any
 import ltm
 
 from .api import Console
-from .language import speaking, translated
+from .language import known, language, translated
 
 log = logging.getLogger("ltm.console")
 
@@ -283,6 +283,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.given: dict[str, str] = {}
         try:
             self._read_head()
+            # For this thread, whose only request this is; what the page speaks stands in a body that is not read yet.
+            language.set(known(self.given.get("accept-language", "")))
             self.session = self.server.gate.find_session(self.given.get("authorization", ""))
             (self.session or self.server.gate.strangers).spend()
             self._route()
@@ -293,13 +295,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._linger()
 
     def _refuse(self, error: Exception) -> None:
-        """Answer an error, in the language of the browser: what the page speaks stands in a body that was perhaps not read."""
-        with speaking(self.given.get("accept-language", "")):
-            if isinstance(error, Refused):
-                answer = {"kind": _KINDS.get(error.status, "Refused"), "message": translated(str(error))}
-                self._send(error.status, {"error": answer})
-            else:
-                self._send(*self.server.console.refusal(error))
+        if isinstance(error, Refused):
+            answer = {"kind": _KINDS.get(error.status, "Refused"), "message": translated(str(error))}
+            self._send(error.status, {"error": answer})
+        else:
+            self._send(*self.server.console.refusal(error))
 
     # -- reading
 
@@ -411,9 +411,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _json(self, limit: int) -> Any:
         try:
-            return json.loads(self._body(limit).decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+            body = json.loads(self._body(limit).decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
         except (ValueError, RecursionError):
             raise Refused(400, "the body is not JSON") from None
+        if isinstance(body, dict) and isinstance(asked := body.get("language"), str):
+            language.set(known(asked))
+        return body
 
     def _export(self, body: Any) -> None:
         """Stream an export, in chunks: one that breaks off is told from one that ended."""

@@ -55,7 +55,9 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _more(cursor: str) -> list[str]:
-    return [say("more: --cursor {cursor}", cursor=cursor)] if cursor else []
+    of_chat = "more: the same command with {cursor} at its end"  # where cursors are no options
+    template = "more: --cursor {cursor}" if command.get() == "ltm" else of_chat
+    return [say(template, cursor=cursor)] if cursor else []
 
 
 def _of_total(n: int, total: int) -> str:
@@ -186,9 +188,11 @@ def settled(done: ltm.Changed) -> str:
 def deleted(done: ltm.Changed) -> str:
     """How many were, or would be, deleted."""
     parts = [str(n) if what == "deleted" else _counted({what: n}) for what, n in done.counts.items() if n]
-    verb = "deleted" if done.audit_id or not any(done.counts.values()) else "would delete"
+    is_done = done.audit_id or not any(done.counts.values())
+    verb = "deleted" if is_done else "would delete"
     lines = [f"{term(verb)}{term(': ')}{term(', ').join(parts) or term('none')}"]
-    lines += [say("removed {id}, drawn from them", id=id) for id in done.removed]
+    drawn = "removed {id}, drawn from them" if is_done else "would remove {id}, drawn from them"
+    lines += [say(drawn, id=id) for id in done.removed]
     return "\n".join(lines + undo_hint(done.audit_id))
 
 
@@ -291,7 +295,7 @@ def _audited(head: str, actor: str, via: str, summary: str | None) -> str:
     who = say(" by {who}", who=printable(actor)) if actor else ""
     what = term("(details erased)") if summary is None else printable(term(translated(summary)), 120)
     head = head.rstrip() if is_chinese() else head  # a full-width comma follows, and some entries have no target
-    return f"{head}{who}{say(' via {via}', via=via)}  {what}".rstrip()
+    return f"{head}{who}{say(' via {via}', via=term(via, 'via'))}  {what}".rstrip()
 
 
 def audit_page(found: ltm.AuditPage) -> str:

@@ -1,4 +1,4 @@
-"""The Chinese of answers: WORDS for what words.py says, SENTENCES for what the engine and the actions say.
+"""The Chinese of answers: WORDS for what words.py and `!memory` say, SENTENCES for what the engine, the actions and the hosts say.
 
 A key is the English as it stands in the sources. In SENTENCES a place may say what it takes: `{n:d}` a number, `{x:n}` the
 name of a field or a thing, `{x:w}` words that have an entry here themselves, `{x:s}` words that may have one, `{x}` anything. Names of fields, options and commands stay
@@ -24,16 +24,18 @@ WORDS: dict[str, str] = {
     "undo: {command} undo {id}": "撤销：{command} undo {id}",
     "note: {note}": "注意：{note}",
     "more: --cursor {cursor}": "更多：--cursor {cursor}",
+    "more: the same command with {cursor} at its end": "更多：在同一命令末尾加上 {cursor}",
     "{n} of {total}": "{n} 条，共 {total} 条",
-    "removed {id}, drawn from it": "已移除 {id}，它由此得出",
-    "removed {id}, drawn from them": "已移除 {id}，它由这些得出",
+    "removed {id}, drawn from it": "一并移除 {id}，它由这条记忆得出",
+    "removed {id}, drawn from them": "一并移除 {id}，它由这些记忆得出",
+    "would remove {id}, drawn from them": "将会一并移除 {id}，它由这些记忆得出",
     # episodes
     "stored": "已存入",
     "already stored as": "早已存有",
     "answered before:": "此前已答复：",
     "superseded {id}": "已取代 {id}",
     "{points} = {score:.3f}; relevance {relevance:.2f}": "{points} = {score:.3f}；相关度 {relevance:.2f}",
-    "{n} by {reason}": "{reason} {n}",
+    "{n} by {reason}": "按{reason} {n} 条",
     "{shown} shown; {considered} considered, {below} not relevant enough": (
         "显示 {shown} 条；考察了 {considered} 条，其中 {below} 条不够相关"
     ),
@@ -62,7 +64,7 @@ WORDS: dict[str, str] = {
     "{outcome}: {added} added, {ended} ended": "{outcome}：新增 {added} 条，终止 {ended} 条",
     # audit
     " by {who}": "，操作者 {who}",
-    " via {via}": "，经由 {via}",
+    " via {via}": "，经由{via}",
     "(details erased)": "（详情已抹除）",
     "(no entries)": "（没有记录）",
     "whole up to {head}": "到 {head} 为止完整",
@@ -116,41 +118,65 @@ WORDS: dict[str, str] = {
     "cleared {fence}": "已解除{fence}",
     "no fence stands": "没有写入锁定",
     "{name} = {value}  ({what})": "{name} = {value}（{what}）",
-    # what hosts say around answers
-    "This did not work; the log says why.": "操作未成功；原因见日志。",
-    "\n... ({n:,} characters; use the console or the command line)": "\n……（共 {n:,} 个字符；请用控制台或命令行查看）",
-    "!memory {name} is not known.": "没有 !memory {name} 这个命令。",
-    "{models}; {done:,} of {total:,} episodes have their vector": "{models}；{total:,} 条记忆中有 {done:,} 条已有向量",
-    "none, so nothing is put into prompts; create one with the engine Long-term memory and attach it to the pipeline": (
-        "无，因此不会注入提示词；请用 Long-term memory 引擎创建一个，并关联到流水线"
-    ),
-    "{id}, not attached to this pipeline, so nothing is put into its prompts": "{id}，未关联到此流水线，因此不会注入其提示词",
-    "Last turns: {n:.0f}, memory took {p50:.1f} ms (95 %: {p95:.1f} ms), vectors {model:.1f} ms": (
-        "最近 {n:.0f} 轮，记忆用时 {p50:.1f} 毫秒（95 %：{p95:.1f} 毫秒），向量 {model:.1f} 毫秒"
-    ),
-    "(empty)": "（空）",
-    "Episodes: {n:,} active": "记忆：有效 {n:,} 条",
-    "Error: the host did not say whose command this is.": "错误：宿主没有说明这是谁的命令。",
-    "Error: this did not work; the log of the plugin says why.": "错误：操作未成功；原因见插件日志。",
+    # the page of the console, and !memory in a chat
+    "This did not work; the log says why.": "操作没有成功；原因见日志。",
+    "Error: the host did not say whose command this is.": "错误：宿主没有说明这条命令是谁发的。",
+    "Error: this did not work; the log of the plugin says why.": "错误：操作没有成功；原因见插件日志。",
     "Error: {why}": "错误：{why}",
-    "File: {path}": "文件：{path}",
-    "Isolation: {isolation}": "隔离：{isolation}",
-    "Knowledge base: {base}": "知识库：{base}",
-    "Meaning: {meaning}": "语义检索：{meaning}",
-    "Memory is off: {why}": "记忆已停用：{why}",
-    "Session profile: {counts}": "会话画像：{counts}",
-    "Session: {key}": "会话：{key}",
-    "Speaker profile: {counts}": "发言者画像：{counts}",
-    "Speaker: (unknown)": "发言者：（不明）",
-    "Speaker: {name} ({id})": "发言者：{name}（{id}）",
-    "Trouble: {why}": "故障：{why}",
+    "Memory is off: {why}": "记忆无法使用：{why}",
+    "\n... ({n:,} characters; use the console or the command line)": "\n……（共 {n:,} 个字符；全文请用控制台或命令行查看）",
+    "{word} is no status; there are {known}": "“{word}”不是状态；可用的有 {known}",
+    "!memory {name} is not known.": "!memory {name} 不是已知的命令。",
     "Usage: !memory {form}": "用法：!memory {form}",
+    "Only an administrator may do this. Administrators are named in the plugin's configuration.": (
+        "只有管理员可以这样做。管理员在插件配置中指定。"
+    ),
+    """\
+!memory: what is kept here, and what does not work
+search QUESTION, list, show ID, history ID, superseded, archived: find and look back
+edit ID NEW TEXT, archive ID, restore ID, forget ID, undo AUDIT-ID: correct
+profile, profile edit set|add|remove FIELD VALUE: lasting facts
+audit, audit export, audit verify: who did what
+export, export l2, export all-current-scope: the data as JSON
+health, config, help: whether it works, how it is set
+For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
+fence, config set NAME VALUE""": """\
+!memory：这里存有什么，有什么不正常
+search 问题、list、show 编号、history 编号、superseded、archived：查找与回顾
+edit 编号 新内容、archive 编号、restore 编号、forget 编号、undo 审计编号：更正
+profile、profile edit set|add|remove 字段 值：画像，即长期有效的信息
+audit、audit export、audit verify：谁做过什么
+export、export l2、export all-current-scope：导出为 JSON
+health、config、help：是否正常、如何设置
+管理员专用：stats、import l2|legacy JSON、delete 筛选条件、candidates、candidate accept|reject 编号、consolidate preview|run、\
+fence、config set 名称 值""",
+    "Isolation: {isolation}": "隔离方式：{isolation}",
+    "Session: {key}": "会话：{key}",
     "User key: {key}": "用户键：{key}",
-    "no embedding model, memories are found by their words": "没有嵌入模型，按词语检索",
-    "off, memories are found by their words; {why}": "已停用，按词语检索；{why}",
+    "Speaker: {name} ({id})": "发言者：{name}（{id}）",
+    "Speaker: (unknown)": "发言者：（不明）",
+    "Session profile: {counts}": "会话画像：{counts}",
+    "Speaker profile: {counts}": "发言者画像：{counts}",
+    "(empty)": "（空）",
+    "{traits} traits, {preferences} preferences": "特征 {traits} 个，偏好 {preferences} 个",
+    "Episodes: {n:,} active": "记忆：有效 {n:,} 条",
+    "Knowledge base: {base}": "知识库：{base}",
+    "none, so nothing is put into prompts; create one with the engine Long-term memory and attach it to the pipeline": (
+        "没有，因此不会向提示词注入任何内容；请用“长期记忆”引擎创建一个，并关联到流水线"
+    ),
+    "{id}, not attached to this pipeline, so nothing is put into its prompts": (
+        "{id}，未关联到此流水线，因此不会向其提示词注入任何内容"
+    ),
     "{id}, active": "{id}，已启用",
-    "{traits} traits, {preferences} preferences": "特征 {traits} 项，偏好 {preferences} 项",
-    "{word} is no status; there are {known}": "没有状态 {word}；可用的有 {known}",
+    "Search by meaning: {meaning}": "语义检索：{meaning}",
+    "off, memories are found by their words; {why}": "不可用，记忆按词语查找；{why}",
+    "no embedding model, memories are found by their words": "没有嵌入模型，记忆按词语查找",
+    "{models}; {done:,} of {total:,} episodes have their vector": "{models}；{total:,} 条记忆中 {done:,} 条已有向量",
+    "Last turns: {n:.0f}, memory took {p50:.1f} ms (95 %: {p95:.1f} ms), vectors {model:.1f} ms": (
+        "最近 {n:.0f} 轮对话：记忆耗时 {p50:.1f} 毫秒（95 % 不超过 {p95:.1f} 毫秒），向量 {model:.1f} 毫秒"
+    ),
+    "Trouble: {why}": "问题：{why}",
+    "File: {path}": "文件：{path}",
     # outcomes
     "changed": "已更改",
     "unchanged": "未更改",
@@ -278,6 +304,15 @@ WORDS: dict[str, str] = {
     "draft": "草稿",
     "renamed": "已改名",
     "erased": "已抹除",
+    # by what way something was written
+    "via|cli": "命令行",
+    "via|api": "程序接口",
+    "via|console": "控制台",
+    "via|command": "聊天命令",
+    "via|tool": "模型工具",
+    "via|listener": "对话",
+    "via|retrieve": "知识库检索",
+    "via|ingest": "文档导入",
     # operations
     "remember": "记住",
     "edit": "编辑",
@@ -742,8 +777,17 @@ SENTENCES: dict[str, str] = {
     "{name} is not a number of JSON": "{name} 不是 JSON 的数",
     "the line is longer than {n:d} bytes": "该行超过 {n} 字节",
     "not UTF-8 at byte {n:d}": "第 {n} 字节处不是 UTF-8",
-    "not JSON: {error} at character {n:d}": "不是 JSON：第 {n} 个字符处 {error}",
+    "not JSON: {error:s} at character {n:d}": "不是 JSON：第 {n} 个字符处，{error}",
     "nested too deeply": "嵌套太深",
+    "Expecting value": "应为一个值",
+    "Expecting property name enclosed in double quotes": "应为双引号括起的属性名",
+    "Expecting ':' delimiter": "应为“:”",
+    "Expecting ',' delimiter": "应为“,”",
+    "Extra data": "有多余的内容",
+    "Unterminated string starting at": "此处开始的字符串没有结束",
+    "Invalid control character at": "有不允许的控制字符",
+    "Illegal trailing comma before end of object": "对象末尾有多余的逗号",
+    "Illegal trailing comma before end of array": "列表末尾有多余的逗号",
     "the file is unreadable: {problem:s}; {expected:w}": "无法读取文件：{problem}；{expected}",
     "nested more than {n:d} levels deep": "嵌套超过 {n} 层",
     "{value} begins with half a surrogate pair": "{value} 以半个代理对开头",
@@ -900,40 +944,64 @@ SENTENCES: dict[str, str] = {
     "nothing was done": "什么都没有做",
     "{path} exists; choose another name or say --overwrite": "{path} 已存在；请另选名称，或加上 --overwrite",
     "{path} is no ordinary file; it was left as it is": "{path} 不是普通文件；已保持原样",
-    "{path} cannot be written: {error}": "无法写入 {path}：{error}",
     "interrupted; {fence:s}": "已中断；{fence}",
     "interrupted; nothing was stored": "已中断；没有存入内容",
     "{path} exists; the demonstration wants a new file": "{path} 已存在；演示需要一个新文件",
-    # ----------------------------------------------------------------------------------------- web console
+    "{path} cannot be written: {error}": "无法写入 {path}：{error}",
+    # ------------------------------------------------------------------------------------------- web console
     "a request is a JSON object": "请求应是 JSON 对象",
     "there is no such endpoint": "没有这个接口",
     "choose a memory space first": "请先选择记忆空间",
     "a memory space is named by bot, launcher_type and launcher_id": "记忆空间由 bot、launcher_type 和 launcher_id 指明",
     "a speaker is named by id and name": "发言者由 id 和 name 指明",
-    "this host has no options of its own": "此宿主没有自己的选项",
+    "this host has no options of its own": "当前宿主没有自己的选项",
     "the file is open for reading only": "文件以只读方式打开",
-    "too many requests; wait a moment": "请求过多；请稍候",
     "a page names no file of this machine; use the command line": "页面不能指定本机的文件；请使用命令行",
     "{name} is running already; wait until it has ended": "{name} 已在运行；请等它结束",
     "too many jobs are running; wait until one has ended": "运行中的任务太多；请等其中一个结束",
+    "the token is not right; open the link that `ltm serve` printed": "令牌不正确；请打开 `ltm serve` 输出的链接",
     "{host} is not this machine alone; say --allow-remote if others are meant to reach it": (
-        "{host} 不只限于本机；若要让他人访问，请加上 --allow-remote"
+        "{host} 不只限于本机；若要让其他机器访问，请加上 --allow-remote"
     ),
-    "cannot listen on {host} port {port:d}: {error}": "无法监听 {host} 端口 {port}：{error}",
-    "this is no request that is understood here": "无法理解此请求",
-    "the headers of the request are malformed or too many": "请求头格式有误或过多",
-    "the header {name} is given twice": "请求头 {name} 重复给出",
-    "a request says its length by Content-Length alone": "请求只能用 Content-Length 说明长度",
-    "the head of the request is too long": "请求头过长",
-    "a request says how long its body is": "请求必须说明正文长度",
-    "a request of {n:d} bytes is too large; the limit is {limit:d}": "{n} 字节的请求过大，上限是 {limit}",
-    "this name does not lead here": "此域名不指向这里",
-    "this page is asked by its own origin alone": "此页面只接受同源请求",
-    "only the page's own calls are posted": "只有页面自己的调用可以用 POST",
-    "a GET has no body": "GET 请求不带正文",
-    "there is no such page": "没有这个页面",
-    "a call is JSON": "调用应是 JSON",
-    "the body is not JSON": "正文不是 JSON",
+    "cannot listen on {host} port {port:d}: {error}": "无法监听 {host} 的端口 {port}：{error}",
+    # ------------------------------------------------------------------------------------------------ plugin
+    "{name:n} must be one of {choices}, not {value}": "{name} 必须是 {choices} 之一，而不是 {value}",
+    "{name:n} must be a number, not {value}": "{name} 必须是数，而不是 {value}",
+    "{name:n} must be from {least:d} to {most:d}, not {value}": "{name} 必须在 {least} 到 {most} 之间，而不是 {value}",
+    "{error:w}; {value} is used": "{error}；现采用 {value}",
+    "no option is called {name}; there are {names}": "没有名为 {name} 的选项；可用的有 {names}",
+    "episodes stay in the chat, or are shared by all chats of the bot": "记忆只留在本会话，或由机器人的所有会话共享",
+    "the host's model that makes vectors; empty: words alone, or the local one if installed": (
+        "宿主提供的向量模型；留空：只按词语检索，若装有本地模型则用本地模型"
+    ),
+    "days after which a memory counts half as recent": "记忆的新近程度减半所需的天数",
+    "memories put into a prompt": "注入提示词的记忆条数",
+    "auto and hybrid go by words and meaning, vector by meaning": "auto 和 hybrid 按词语和语义检索，vector 只按语义向量检索",
+    "weight of meaning against words": "语义相对于词语的权重",
+    "an id, tag or name that is asked for exactly comes first": "与所问的编号、标签或名字完全一致的排在最前",
+    "the host's language model that selects quotes; empty: rules": "宿主提供的语言模型，用于选取引文；留空：使用规则",
+    "the host's language model that drafts summaries; empty: archival alone": "宿主提供的语言模型，用于起草摘要；留空：只做归档",
+    "age at which an episode may be summarised": "记忆可被汇总所需的天数",
+    "traits of a profile that are shown": "画像中显示的特征数",
+    "preferences of a profile that are shown": "画像中显示的偏好数",
+    "no folder for the memory file can be written to; tried {folders}": "没有可写入的文件夹来存放记忆文件；尝试过 {folders}",
+    "the memory file could not be opened": "无法打开记忆文件",
+    "{why:w}; it is asked again in {seconds:d} s": "{why}；{seconds} 秒后再次调用",
+    "the embedding model of the host did not answer within {seconds:d} s": "宿主的嵌入模型在 {seconds} 秒内没有回答",
+    "the embedding model of the host failed: {error:s}": "宿主的嵌入模型出错：{error}",
+    "the embedding model of the host cannot be used: {error:s}": "宿主的嵌入模型无法使用：{error}",
+    "it gave {n:d} vectors for {texts:d} texts": "它对 {texts} 段文字给出了 {n} 个向量",
+    "it gives vectors of {n:d} numbers where it gave {dim:d}": "它给出 {n} 维的向量，而先前是 {dim} 维",
+    "it gave a vector with something that is not a finite number": "它给出的向量含有不是有限数的内容",
+    "{n:d} memories wait for a vector: {error:s}": "{n} 条记忆等待生成向量：{error}",
+    "the host did not say which chat this is, so no memory is used": "宿主没有说明这是哪个会话，因此不使用记忆",
+    "memory took longer than {seconds:d} s, and the turn went on without it": "记忆耗时超过 {seconds} 秒，本轮对话没有用到记忆",
+    "this memory has a knowledge base already; delete that one first (memories are kept)": (
+        "此记忆库已有知识库；请先删除那一个（记忆会保留）"
+    ),
+    "the file does not name the chat it belongs to; it must be like {example}": "文件没有指明它属于哪个会话；应写成 {example} 的形式",
+    "this takes longer than {seconds:d} s; it goes on meanwhile": "这需要 {seconds} 秒以上；操作仍在继续",
+    "top_k must be 1 to {limit:d}, not {value}": "top_k 必须是 1 到 {limit}，而不是 {value}",
     # ------------------------------------------------------------------------------------ fields of actions
     "The episode.": "记忆的编号。",
     "Only in this state; several may be given.": "只要这种状态的；可给出多个。",

@@ -422,6 +422,26 @@ class Bridge:
         await self._embed_with(before)
         return value
 
+    async def reset(self, name: str) -> Any:
+        """Put a tunable back to what the knowledge base was created with, or its default; returns that. Raises LtmError."""
+        if name not in OPTIONS:
+            raise ltm.InvalidInput(f"no option is called {name}; there are {', '.join(OPTIONS)}")
+        memory = await self.open()
+        before = self.options["embedding_model_uuid"]
+        kept = await self._keep(
+            lambda found: {**found, "overrides": {each: v for each, v in found.get("overrides", {}).items() if each != name}}
+        )
+        value = effective(kept.get("creation", {}), {})[0][name]
+        if OPTIONS[name].engine:
+            await self.run(memory.configure, name, value)
+        await self._embed_with(before)
+        return value
+
+    async def adopt_kb(self, kb_id: str) -> None:
+        """The host asks for this knowledge base: a file that knows none (another one was chosen) learns it."""
+        if kb_id and not await self.kb_id():
+            await self._keep(lambda kept: {**kept, "kb": kb_id})
+
     async def settings(self) -> dict[str, Any]:
         """Every option with its value: ours, and those of the engine as the file has them."""
         memory = await self.open()
@@ -541,6 +561,10 @@ class Bridge:
         now = time.monotonic()
         self._injected = {turn: at for turn, at in self._injected.items() if now - at < TURN_MEMORY_SECONDS}
         self._injected[(who.bot, who.launcher_type, who.launcher_id, text.strip())] = now
+
+    def forget_injected(self, who: Who, text: str) -> None:
+        """The turn has its answer: the same words asked again are another turn."""
+        self._injected.pop((who.bot, who.launcher_type, who.launcher_id, text.strip()), None)
 
     def was_injected(self, who: Who, text: str) -> bool:
         """Whether the prompt of the turn that asks has its memories: some runners search the knowledge base as well."""

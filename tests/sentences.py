@@ -14,16 +14,17 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCES = (
-    "ltm.py",
-    "ltm_text.py",
-    "ltm_models.py",
-    "ltm_formats.py",
-    "console/actions.py",
-    "console/cli.py",
-    "console/api.py",
-    "console/web.py",
+PLUGIN = (
+    "plugin/bridge.py",
+    "plugin/identity.py",
+    *sorted(str(each.relative_to(ROOT).as_posix()) for each in (ROOT / "plugin/components").rglob("*.py")),
 )
+CONSOLE = ("console/actions.py", "console/cli.py", "console/api.py", "console/web.py")
+SOURCES = ("ltm.py", "ltm_text.py", "ltm_models.py", "ltm_formats.py", *CONSOLE, *PLUGIN)
+IN_TEMPLATES = ("console/words.py", "console/api.py", *PLUGIN)  # what they say themselves goes through `say` and `term`
+SAYING = {"say", "term", "_label", "usage"}  # their texts are words or forms, not sentences of the engine
+TROUBLE = {"trouble", "_trouble"}  # notes what is off, and why
+AFTER_BODY = {"exchange", "_export"}  # of web.py: where the language of a request is known
 # What looks like a sentence and is put into prompts, files or requests.
 UNSAID = frozenset(
     {
@@ -64,6 +65,15 @@ JOINED = frozenset(
         "{} cut short, {} left out",
         "; {} is called so",
         "space {}: {} episodes, {} in the word index",
+        "Expecting value",  # Python's json
+        "Expecting property name enclosed in double quotes",
+        "Expecting ':' delimiter",
+        "Expecting ',' delimiter",
+        "Extra data",
+        "Unterminated string starting at",
+        "Invalid control character at",
+        "Illegal trailing comma before end of object",
+        "Illegal trailing comma before end of array",
     }
 )
 PROMPTS = {"CALIBRATION", "_SELECT", "_SUMMARISE"}
@@ -110,18 +120,32 @@ class _Reader:
             for inner in _values(node):
                 yield from self.read(inner, enclosing, False)
             return
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "action":
-            node = ast.Call(node.func, node.args[1:], node.keywords)  # its name is typed, not said
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "action":
+                node = ast.Call(node.func, node.args[1:], node.keywords)  # its name is typed, not said
+            elif node.func.id in SAYING or (node.func.id == "Refused" and not AFTER_BODY & set(enclosing)):
+                return
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "refuse" and not AFTER_BODY & set(enclosing):
+                return
+            if node.func.attr in TROUBLE or (node.func.attr == "get" and self.name in PLUGIN):
+                node = ast.Call(node.func, node.args[1:], node.keywords)  # of what kind it is, or a key
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             enclosing = (*enclosing, node.name)
             yield from self._docstring(node)
             if isinstance(node, ast.FunctionDef):
                 self.locals.append(_assigned(node))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+            raised = raised or node.targets[0].attr == "_why"  # raised later, and noted as trouble
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             enclosing = (*enclosing, node.targets[0].id)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             enclosing = (*enclosing, node.target.id)
-        raised = raised or isinstance(node, ast.Raise)
+        raised = raised or isinstance(node, ast.Raise) or _is_told(node)
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "message" and _is_text(value):
+                    yield from self.read(value, enclosing, True)
         for child in ast.iter_child_nodes(node):
             is_doc = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
             if not is_doc and not _is_execute(child):
@@ -130,8 +154,8 @@ class _Reader:
             self.locals.pop()
 
     def _is_of_interest(self, enclosing: tuple[str, ...], raised: bool) -> bool:
-        if self.name in ("console/cli.py", "console/api.py", "console/web.py"):
-            return raised  # the rest is printed by the command line alone, or is no text
+        if self.name in (*CONSOLE[1:], *PLUGIN):
+            return raised or "OPTIONS" in enclosing
         if self.name == "ltm_text.py":
             return "_kind" in enclosing
         return not PROMPTS & set(enclosing)
@@ -165,7 +189,8 @@ class _Reader:
         """Whether a value inside an f-string is text written nearby."""
         if isinstance(node, ast.Name):
             values = self.locals[-1].get(node.id, [])
-            return depth < 3 and bool(values) and all(_is_text(each) for each in values)
+            is_data = any(isinstance(each, ast.Constant) and "{" in str(each.value) for each in values)
+            return depth < 3 and bool(values) and all(_is_text(each) for each in values) and not is_data
         return isinstance(node, ast.IfExp) and _is_text(node)
 
 
@@ -203,6 +228,14 @@ def _assigned(function: ast.FunctionDef) -> dict[str, list[ast.expr]]:
                     if isinstance(name, ast.Name):
                         found.setdefault(name.id, []).append(value)
     return found
+
+
+def _is_told(node: Node) -> bool:
+    """Whether a call keeps what is wrong, to be shown later."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    problems = node.func.attr == "append" and isinstance(node.func.value, ast.Name) and node.func.value.id == "problems"
+    return problems or node.func.attr in {*TROUBLE, "refuse"}
 
 
 def _is_execute(node: Node) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import asyncio
 import dataclasses
+import http.client
 import inspect
+import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,13 @@ from syrupy.assertion import SnapshotAssertion
 import ltm
 import ltm_models
 import ltm_text
-from ltm_console import language, words
+from ltm_console import api, language, web, words
 from ltm_console.actions import ACTIONS
 from ltm_console.language import is_chinese, parsed, say, speaking, term, translated, typed
 from ltm_console.zh_hans import SENTENCES, WORDS
 
 from .conftest import ALICE, GROUP, Clock
-from .sentences import JOINED, ROOT, SOURCES, UNSAID, all_said, shape
+from .sentences import IN_TEMPLATES, JOINED, ROOT, SOURCES, UNSAID, all_said, shape
 
 LIN = ltm.Speaker("u3", "小林")
 HAN = re.compile("[\u4e00-\u9fff]")
@@ -49,23 +51,31 @@ def test_every_chinese_sentence_is_of_the_sources() -> None:
 
 
 def said_by_words() -> set[str]:
-    """What words.py gives to say and term, wherever it is written out in the same function."""
+    """What words.py, the console and the plugin give to say and term, wherever it is written out in the same function or file."""
     found: set[str] = set()
-    tree = ast.parse((ROOT / "console/words.py").read_text(encoding="utf-8"))
-    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
-        named: dict[str, list[ast.expr]] = {}
-        for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                named.setdefault(node.targets[0].id, []).append(node.value)
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("say", "term", "_label"):
-                given: list[ast.expr] = [node.args[0]]
-                if isinstance(node.args[0], ast.IfExp):
-                    given = [node.args[0].body, node.args[0].orelse]
-                for each in given:
-                    for value in named.get(each.id, []) if isinstance(each, ast.Name) else [each]:
-                        found |= set(_texts(value))
+    for name in IN_TEMPLATES:
+        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
+        of_file = _named(tree.body)
+        for function in [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]:
+            named = of_file | _named(ast.walk(function))
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("say", "term", "_label"):
+                    given: list[ast.expr] = [node.args[0]]
+                    if isinstance(node.args[0], ast.IfExp):
+                        given = [node.args[0].body, node.args[0].orelse]
+                    for each in given:
+                        for value in named.get(each.id, []) if isinstance(each, ast.Name) else [each]:
+                            found |= set(_texts(value))
     return found
+
+
+def _named(nodes: Iterable[ast.AST]) -> dict[str, list[ast.expr]]:
+    """What names are set to in some statements."""
+    named: dict[str, list[ast.expr]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            named.setdefault(node.targets[0].id, []).append(node.value)
+    return named
 
 
 def _texts(node: ast.expr) -> Iterator[str]:
@@ -77,12 +87,6 @@ def _texts(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
         for value in node.value.values:
             yield from _texts(value)
-
-
-def _told(node: ast.AST) -> Iterator[str]:
-    """What a host gives to say, written out."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say" and node.args:
-        yield from _texts(node.args[0])
 
 
 def literals() -> set[str]:
@@ -142,9 +146,7 @@ def test_every_chinese_word_is_of_the_sources() -> None:
     found = literals() | vocabulary() | {text.replace("_", " ") for text in literals()}
     shown = {shape(english) for english in all_said()} | said_by_words() | {"Session", "Speaker", "WARN"}
     shown |= {"records", "retired"}  # a keyword and a value in SQL, not texts of their own
-    for path in [*ROOT.glob("plugin/**/*.py"), ROOT / "console/api.py"]:
-        shown |= {text for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for text in _told(node)}
-    assert [word for word in WORDS if word.rpartition("|")[2] not in found | shown] == []
+    assert [word for word in WORDS if not {word, word.partition("|")[2]} & (found | shown)] == []
 
 
 def test_both_languages_of_a_sentence_have_the_same_places() -> None:
@@ -257,6 +259,15 @@ def test_hints_name_the_command_of_the_host() -> None:
         ("record 3: fact 2: field must be one of a, b, not 'c'", "记录 3：第 2 个条目：field 必须是"),
         ("skipped: writes are blocked: the write was interrupted. Clear fence 4 to go on; reading works", "写入被中断"),
         ("edited content, tags", "编辑了内容、标签"),
+        (
+            "the embedder 'x answered 3 vectors for 4 texts' answered 2 vectors for 9 texts; none was used",
+            "对 9 段文字返回了 2 个向量",
+        ),
+        (
+            "7 memories wait for a vector: the embedding model of the host failed: no; it gave up; it is asked again in 30 s",
+            "宿主的嵌入模型出错：no; it gave up；30 秒后再次调用",
+        ),
+        ("vector_weight must be from 0 to 1, not '2'; 0.45 is used", "vector_weight 必须在 0 到 1 之间，而不是 '2'；现采用 0.45"),
         ("of 9 lines 2 cut short, 3 left out, to fit 400 characters", "截短 2 行、略去 3 行"),
         ("the filter on status takes it out: it is archived", "被状态筛除：它已归档"),
     ],
@@ -612,3 +623,24 @@ def test_real_errors_are_chinese(chat: ltm.Space, tmp_path: Path) -> None:
             with pytest.raises(ltm.LtmError) as caught:
                 call()
             assert HAN.search(translated(str(caught.value))), caught.value
+
+
+def test_the_page_is_refused_in_its_language(memory: ltm.Memory) -> None:
+    def asked(**body: Any) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        connection.request("POST", "/api/session", json.dumps(body), {"Content-Type": "application/json"})
+        message: str = json.loads(connection.getresponse().read())["error"]["message"]
+        connection.close()
+        return message
+
+    with web.Server(api.Console(memory, host="serve"), port=0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            assert asked(token="x", language="zh_Hans") == "令牌不正确；请打开 `ltm serve` 输出的链接"
+            assert (
+                asked(token="x") == asked(token="x", language=7) == "the token is not right; open the link that `ltm serve` printed"
+            )
+        finally:
+            server.shutdown()
+            thread.join()

@@ -21,7 +21,7 @@ export function region(load, draw) {
     async read(quiet = false) {
       const mine = ++turn;
       if (last === undefined) patch(node, loading());
-      else if (!quiet) node.setAttribute("aria-busy", "true"); // what stands is dimmed, so that nothing jumps
+      else if (!quiet) node.setAttribute("aria-busy", "true"); // what stands stays, so that nothing jumps
       try {
         const data = await load();
         if (mine !== turn) return; // a later read answers

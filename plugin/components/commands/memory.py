@@ -141,11 +141,11 @@ class MemoryCommand(Command):
             found = await bridge.settings()
             lines = [f"{name} = {json.dumps(value)}  ({translated(bridges.OPTIONS[name].words)})" for name, value in found.items()]
             return "\n".join(lines + [translated(each) for each in bridge.problems])
-        if len(rest) < 3 or rest[0] != "set":
-            raise usage("config [set NAME VALUE]")
+        if not (len(rest) >= 3 and rest[0] == "set") and not (len(rest) == 2 and rest[0] == "reset"):
+            raise usage("config [set NAME VALUE | reset NAME]")
         if not bridge.is_admin(who, privilege):
             raise _Usage(say(ADMINISTRATORS))
-        value = await bridge.configure(rest[1], " ".join(rest[2:]))
+        value = await (bridge.reset(rest[1]) if rest[0] == "reset" else bridge.configure(rest[1], " ".join(rest[2:])))
         return f"{rest[1]} = {json.dumps(value)}"
 
 
@@ -175,7 +175,7 @@ def _overview(bridge: bridges.Bridge, space: ltm.Space, kb: str, attached: Any) 
         lines.append(say("Speaker profile: {counts}", counts=_counts(space.profiles.get("speaker"))))
     lines.append(say("Episodes: {n:,} active", n=space.list(limit=1).total))
     lines.append(say("Knowledge base: {base}", base=_base(kb, attached)))
-    lines.append(say("Meaning: {meaning}", meaning=_meaning(bridge, space.memory.stats())))
+    lines.append(say("Search by meaning: {meaning}", meaning=_meaning(bridge, space.memory.stats())))
     if times := bridge.turn_times():
         lines.append(say("Last turns: {n:.0f}, memory took {p50:.1f} ms (95 %: {p95:.1f} ms), vectors {model:.1f} ms", **times))
     lines += [say("Trouble: {why}", why=translated(why)) for kind, why in bridge.troubles.items() if kind != "meaning"]
@@ -237,7 +237,7 @@ def _none(action: str) -> Reader:
 def _search(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
     statuses, query = _statuses(rest, ("active",))
     if not query:
-        raise usage("search [status flags] QUESTION")
+        raise usage("search [--status STATUS | --include-STATUS | --all-statuses] QUESTION")
     return "recall", {"query": " ".join(query), "limit": PAGE, "statuses": statuses}
 
 
@@ -245,7 +245,7 @@ def _list(base: Sequence[str]) -> Reader:
     def read(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         statuses, more = _statuses(rest, base)
         if len(more) > 1:
-            raise usage("list [status flags] [CURSOR]")
+            raise usage("list [--status STATUS | --include-STATUS | --all-statuses] [CURSOR]")
         return "list", {"statuses": statuses, "limit": PAGE, "cursor": more[0] if more else ""}
 
     return read
@@ -268,12 +268,12 @@ def _export(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
         statuses, more = _statuses(rest[1:], ltm.STATUSES if len(rest) == 1 else ("active",))
         if not more:
             return "export", {"kinds": ["episodes"], "statuses": statuses}
-    raise usage("export [l2 [status flags] | all-current-scope]")
+    raise usage("export [l2 [--status STATUS | --include-STATUS | --all-statuses] | all-current-scope]")
 
 
 def _import(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
     if not rest or rest[0] not in ("l2", "legacy") or not tail.strip():
-        raise usage("import l2 JSON (or legacy JSON: an export of LongTermMemory)")
+        raise usage("import l2|legacy JSON")
     return "import", {"data": tail}
 
 
@@ -394,7 +394,7 @@ search QUESTION, list, show ID, history ID, superseded, archived: find and look 
 edit ID NEW TEXT, archive ID, restore ID, forget ID, undo AUDIT-ID: correct
 profile, profile edit set|add|remove FIELD VALUE: lasting facts
 audit, audit export, audit verify: who did what
-export, export l2, export all-current-scope: take it along
-health, config, help: is it sound, how is it set
+export, export l2, export all-current-scope: the data as JSON
+health, config, help: whether it works, how it is set
 For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
-fence, config set NAME VALUE"""
+fence, config set NAME VALUE, config reset NAME"""

@@ -91,6 +91,7 @@ class MemoryInjector(EventListener):
             query = str(getattr(context, "query_uuid", None) or getattr(context, "query_id", ""))
             turn = self._turns.pop(query, None)
             if turn is not None:
+                self.plugin.bridge.forget_injected(*turn)
                 self.plugin.bridge.background(self._extract(*turn))
         except Exception:
             log.exception("the end of a turn was not looked at")
@@ -103,7 +104,13 @@ class MemoryInjector(EventListener):
             space = await bridge.space(who, "listener")
             uuid = bridge.options["candidate_model_uuid"]
             model = bridges.HostModel(self.plugin, asyncio.get_running_loop(), uuid) if uuid else None
-            found = await bridge.run_later(space.candidates.extract, text, model=model)
+            try:
+                found = await bridge.run_later(space.candidates.extract, text, model=model)
+            except ltm.ModelError as error:
+                bridge.trouble("candidates", f"the model that selects candidates failed, rules are used: {error}")
+                found = await bridge.run_later(space.candidates.extract, text)
+            else:
+                bridge.trouble("candidates", "")
             log.info("%d candidates from a message", len(found.candidates))
         except ltm.LtmError as error:
             log.warning("no candidates were taken from a message: %s", error)

@@ -60,6 +60,7 @@ class LongTermMemory(KnowledgeEngine):
         if bridge.was_injected(who, context.query):  # the runner asks for what the prompt holds already
             return RetrievalResponse(results=[], total_found=0)
         try:
+            await bridge.adopt_kb(context.knowledge_base_id)
             space = await bridge.space(who, "retrieve")
             top_k = int(context.retrieval_settings.get("top_k") or 5)
             made, _ = await asyncio.wait_for(bridge.inject(space, context.query, max(1, min(top_k, 20))), bridges.TURN_SECONDS)
