@@ -140,7 +140,7 @@ audit, audit export, audit verify: who did what
 export, export l2, export all-current-scope: the data as JSON
 health, config, help: whether it works, how it is set
 For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
-fence, config set NAME VALUE""": """\
+fence, config set NAME VALUE, config reset NAME""": """\
 !memory：这里存有什么，有什么不正常
 search 问题、list、show 编号、history 编号、superseded、archived：查找与回顾
 edit 编号 新内容、archive 编号、restore 编号、forget 编号、undo 审计编号：更正
@@ -149,7 +149,7 @@ audit、audit export、audit verify：谁做过什么
 export、export l2、export all-current-scope：导出为 JSON
 health、config、help：是否正常、如何设置
 管理员专用：stats、import l2|legacy JSON、delete 筛选条件、candidates、candidate accept|reject 编号、consolidate preview|run、\
-fence、config set 名称 值""",
+fence、config set 名称 值、config reset 名称""",
     "Isolation: {isolation}": "隔离方式：{isolation}",
     "Session: {key}": "会话：{key}",
     "User key: {key}": "用户键：{key}",
@@ -989,6 +989,7 @@ SENTENCES: dict[str, str] = {
     "{why:w}; it is asked again in {seconds:d} s": "{why}；{seconds} 秒后再次调用",
     "the embedding model of the host did not answer within {seconds:d} s": "宿主的嵌入模型在 {seconds} 秒内没有回答",
     "the embedding model of the host failed: {error:s}": "宿主的嵌入模型出错：{error}",
+    "the model that selects candidates failed, rules are used: {error:s}": "挑选候选的模型出错，改用规则：{error}",
     "the embedding model of the host cannot be used: {error:s}": "宿主的嵌入模型无法使用：{error}",
     "it gave {n:d} vectors for {texts:d} texts": "它对 {texts} 段文字给出了 {n} 个向量",
     "it gives vectors of {n:d} numbers where it gave {dim:d}": "它给出 {n} 维的向量，而先前是 {dim} 维",
