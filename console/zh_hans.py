@@ -956,8 +956,10 @@ SENTENCES: dict[str, str] = {
     "a speaker is named by id and name": "发言者由 id 和 name 指明",
     "this host has no options of its own": "当前宿主没有自己的选项",
     "the file is open for reading only": "文件以只读方式打开",
+    "a page names no file of this machine; use the command line": "页面不能指定本机的文件；请使用命令行",
+    "{name} is running already; wait until it has ended": "{name} 已在运行；请等它结束",
+    "too many jobs are running; wait until one has ended": "运行中的任务太多；请等其中一个结束",
     "the token is not right; open the link that `ltm serve` printed": "令牌不正确；请打开 `ltm serve` 输出的链接",
-    "too many wrong tokens; wait a minute": "错误的令牌太多；请等一分钟",
     "{host} is not this machine alone; say --allow-remote if others are meant to reach it": (
         "{host} 不只限于本机；若要让其他机器访问，请加上 --allow-remote"
     ),
