@@ -154,6 +154,9 @@ class Console:
         action = ACTIONS[name]
         if any(getattr(asked, each.name) for each in fields_of(action) if _is_file(each)):
             raise ltm.InvalidInput("a page names no file of this machine; use the command line")
+        model: Any = getattr(asked, "model", None)
+        if model and self.host != "serve":  # or a page could send the host's machine to any address
+            raise ltm.InvalidInput("a page inside a host names no model; configure one there")
         on: Any = self.space(given.get("space")) if action.on is ltm.Space else self.memory
         scope = on.scope if action.on is ltm.Space else None
         if action.has_progress:

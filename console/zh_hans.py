@@ -1000,6 +1000,8 @@ SENTENCES: dict[str, str] = {
         "此记忆库已有知识库；请先删除那一个（记忆会保留）"
     ),
     "the file does not name the chat it belongs to; it must be like {example}": "文件没有指明它属于哪个会话；应写成 {example} 的形式",
+    "a page inside a host names no model; configure one there": "宿主内的页面不能指定模型；请在宿主中配置",
+    "no document {name} was taken into this space, or nothing is left of it": "此记忆空间没有收录文档 {name}，或其内容已全部不在",
     "this takes longer than {seconds:d} s; it goes on meanwhile": "这需要 {seconds} 秒以上；操作仍在继续",
     "the model that selects candidates failed, rules are used: {error:s}": "选取候选的语言模型出错，改用规则：{error}",
     "top_k must be 1 to {limit:d}, not {value}": "top_k 必须是 1 到 {limit}，而不是 {value}",

@@ -57,7 +57,12 @@ class MemoryCommand(Command):
         super().__init__()
 
         async def answer(self: MemoryCommand, context: Any) -> AsyncGenerator[CommandReturn, None]:
-            yield CommandReturn(text=await self.reply(context))
+            try:
+                text = await self.reply(context)
+            except Exception:
+                log.exception("a command failed")
+                text = "Error: this did not work; the log of the plugin says why."
+            yield CommandReturn(text=text)
 
         for name in ("", "*"):
             self.subcommand(name=name, help="what the bot remembers", usage="!memory help")(answer)  # type: ignore[arg-type]
