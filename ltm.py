@@ -1607,7 +1607,7 @@ class _Change:
         episode's text is not repeated. Returns what `Changed` says of it.
         """
         space, at = self._space, self.now_us
-        actor = space.actor or (space.speaker.id if space.speaker else "")
+        actor = space.acting
         entry = {"space": self.session, "at_us": at, "operation": operation or self._operation, "via": space.via}
         entry |= {"target_type": target_type, "target_id": target_id}
         detail = {"summary": summary[:240], "actor_id": actor, "query_id": space.query_id, **metadata}
@@ -2028,32 +2028,36 @@ class Memory:
 
         def work(db: apsw.Connection) -> int:
             id = space._ensure_space(db, self._clock(), "session") if space is not None else None
-            return self._set_fence(db, id, words, "manual", "", space.via if space is not None else "api")
+            by = (space.via, space.acting) if space is not None else ("api", "")
+            return self._set_fence(db, id, words, "manual", "", *by)
 
         id = self._write(work)
         return next(fence for fence in self.fences() if fence.id == id)
 
-    def _set_fence(self, db: apsw.Connection, space: int | None, reason: str, operation: str, key: str, via: str) -> int:
+    def _set_fence(
+        self, db: apsw.Connection, space: int | None, reason: str, operation: str, key: str, via: str, actor: str = ""
+    ) -> int:
         now = self._clock()
         sql = "INSERT INTO fence (space, reason, operation, since_us, operation_key) VALUES (?, ?, ?, ?, ?) RETURNING id"
         id: int = db.execute(sql, (space, reason, operation, now, key)).get
         entry = {"space": space, "at_us": now, "operation": "fence_set", "target_type": "fence", "target_id": str(id), "via": via}
-        _append_audit(db, entry, {"summary": reason[:240], "about": operation})
+        _append_audit(db, entry, {"summary": reason[:240], "about": operation, "actor_id": actor})
         return id
 
-    def clear_fence(self, id: int, *, via: str = "api") -> FenceInfo:
-        """Let writes go on; what the fence was about is for the person to have looked at. Audited with `via`. Raises NotFound."""
+    def clear_fence(self, id: int, *, via: str = "api", actor: str = "") -> FenceInfo:
+        """Let writes go on; what the fence was about is for the person to have looked at. Audited with `via` and the id of who
+        acts. Raises NotFound."""
         found = next((fence for fence in self.fences() if fence.id == id), None)
         if found is None:
             raise NotFound(f"no standing fence {_short(id)}")
-        self._write(lambda db: self._lift_fence(db, id, "cleared by a person", via))
+        self._write(lambda db: self._lift_fence(db, id, "cleared by a person", via, actor))
         return found
 
-    def _lift_fence(self, db: apsw.Connection, id: int, why: str, via: str) -> int:
+    def _lift_fence(self, db: apsw.Connection, id: int, why: str, via: str, actor: str = "") -> int:
         now = self._clock()
         space = db.execute("UPDATE fence SET cleared_us = ? WHERE id = ? AND cleared_us IS NULL RETURNING space", (now, id)).get
         entry = {"space": space, "at_us": now, "operation": "fence_clear", "target_type": "fence", "target_id": str(id), "via": via}
-        _append_audit(db, entry, {"summary": why})
+        _append_audit(db, entry, {"summary": why, "actor_id": actor})
         return 1
 
     # -- intents: operations of several transactions
@@ -2890,6 +2894,11 @@ class Space:
     def for_speaker(self, speaker: Speaker | None) -> Space:
         """The same scope with another speaker."""
         return self._in(self._memory, speaker)
+
+    @property
+    def acting(self) -> str:
+        """Who acts, for the audit: the actor, or else the speaker; '' when nobody was named."""
+        return self.actor or (self.speaker.id if self.speaker else "")
 
     def _in(self, memory: Memory, speaker: Speaker | None) -> Space:
         return memory.space(self.scope, speaker=speaker, via=self.via, query_id=self.query_id, actor=self.actor)

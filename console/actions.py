@@ -725,7 +725,10 @@ def import_(space: ltm.Space, given: Import, progress: Callable[[int, int], None
 @action("document delete", words.deleted, who="admin", writes=True)
 def document_delete(space: ltm.Space, given: DocumentId) -> ltm.Changed:
     """Delete every episode that was taken in with a document."""
-    return space.transfer.delete_document(given.document)
+    done = space.transfer.delete_document(given.document)
+    if not done.audit_id:
+        raise ltm.NotFound(f"no document {given.document[:80]!r} was taken into this space, or nothing is left of it")
+    return done
 
 
 # ---------------------------------------------------------------------------------------------- prompts
@@ -802,7 +805,7 @@ def fence_clear(space: ltm.Space, given: FenceId) -> ltm.FenceInfo:
         for each in space.memory.fences()
     ):
         raise ltm.NotFound(f"no standing fence {given.id} on this chat or on the whole file")
-    return space.memory.clear_fence(given.id, via=space.via)
+    return space.memory.clear_fence(given.id, via=space.via, actor=space.acting)
 
 
 @action("config list", words.settings)

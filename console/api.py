@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import logging
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 
 import ltm
 
-from .actions import ACTIONS, Action, fields_of, parse, to_data
+from .actions import ACTIONS, Action, Field, fields_of, parse, to_data
 from .language import ENGLISH, say, speaking, translated
 
 log = logging.getLogger("ltm.console")
@@ -31,6 +32,8 @@ JOBS = 20  # that are remembered
 SENTENCES = frozenset(  # what the engine says of a result, by the name of its place
     {"notes", "detail", "words", "reason", "truncated", "error", "problems", "help", "confirm", "message", "summary"}
 )
+
+_FOLDERS = re.compile(r"""(?<![\w:/.\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\:'"]+[/\\])+""")  # before a file's name; not within a URL
 
 
 class Options(Protocol):
@@ -68,7 +71,7 @@ class Console:
         self.memory, self.host, self.actor, self.options = memory, host, actor, options
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._numbers, self._lock = itertools.count(1), threading.Lock()
-        self._running: set[threading.Thread] = set()
+        self._running: dict[threading.Thread, tuple[str, ltm.Scope | None]] = {}
         self._endpoints: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "start": self._start, "do": self._do, "jobs": self._list_jobs, "changes": self._changes, "option": self._option,
         }  # fmt: skip
@@ -96,8 +99,10 @@ class Console:
         return STATUSES.get(kind, 500), {"error": {"kind": kind, "message": self._without_path(translated(str(error)))}}
 
     def _without_path(self, text: str) -> str:
+        """The text with names of files alone: of the memory, whose folder may hold blanks, and of what a model or system names."""
         path = self.memory.path
-        return text.replace(path, os.path.basename(path)).replace(os.path.dirname(os.path.abspath(path)) + os.sep, "")
+        text = text.replace(path, os.path.basename(path)).replace(os.path.dirname(os.path.abspath(path)) + os.sep, "")
+        return _FOLDERS.sub("", text)
 
     def space(self, given: Any) -> ltm.Space:
         """The space that a request names; complete, or InvalidInput. Its writes are the console's."""
@@ -147,6 +152,11 @@ class Console:
         name = given.get("action", "")
         asked = parse(name, given.get("input") or {})
         action = ACTIONS[name]
+        if any(getattr(asked, each.name) for each in fields_of(action) if _is_file(each)):
+            raise ltm.InvalidInput("a page names no file of this machine; use the command line")
+        model: Any = getattr(asked, "model", None)
+        if model and self.host != "serve":  # or a page could send the host's machine to any address
+            raise ltm.InvalidInput("a page inside a host names no model; configure one there")
         on: Any = self.space(given.get("space")) if action.on is ltm.Space else self.memory
         scope = on.scope if action.on is ltm.Space else None
         if action.has_progress:
@@ -168,7 +178,7 @@ class Console:
     # -- jobs
 
     def _begin(self, action: Action, on: Any, asked: Any, scope: ltm.Scope | None) -> str:
-        if self.memory.readonly and action.writes and not getattr(asked, "dry_run", False):
+        if self.memory.readonly and action.writes:
             raise ltm.ReadOnly("the file is open for reading only")
         job = Job(str(next(self._numbers)), action.name, ltm.to_iso(time.time_ns() // 1000))
 
@@ -180,21 +190,27 @@ class Console:
                 job.error = self.refusal(error)[1]["error"]
                 job.state = "failed"
             finally:
-                self._running.discard(threading.current_thread())
+                self._running.pop(threading.current_thread(), None)
 
         thread = threading.Thread(target=work, name=f"ltm-job-{job.id}", daemon=True)
         with self._lock:
+            running = list(self._running.values())
+            if (action.name, scope) in running:
+                raise ltm.Conflict(f"{action.name} is running already; wait until it has ended")
+            if len(running) >= JOBS:
+                raise ltm.Busy("too many jobs are running; wait until one has ended")
             self._jobs[job.id] = job
-            while len(self._jobs) > JOBS:
-                self._jobs.popitem(last=False)
-            self._running.add(thread)
+            for id in [id for id, each in self._jobs.items() if each.state != "running"][: max(0, len(self._jobs) - JOBS)]:
+                del self._jobs[id]
+            self._running[thread] = (action.name, scope)
         thread.start()
         return job.id
 
     def wait(self, seconds: float) -> bool:
         """Let running jobs end; whether they did in that time."""
+        deadline = time.monotonic() + seconds
         for thread in list(self._running):
-            thread.join(seconds)
+            thread.join(max(0.0, deadline - time.monotonic()))
         return not self._running
 
 
@@ -211,6 +227,11 @@ def _sentences(value: Any) -> Any:
     return [_sentences(each) for each in value] if isinstance(value, list) else localised(value)
 
 
+def _is_file(field: Field) -> bool:
+    """Whether an input names a file of this machine. A page may not: it would be opened, and made a memory if it is empty."""
+    return field.meta.get("metavar") == "FILE"
+
+
 def _described(action: Action) -> dict[str, Any]:
     names = {str: "text", int: "integer", float: "number", bool: "boolean"}
     fields = [
@@ -224,6 +245,7 @@ def _described(action: Action) -> dict[str, Any]:
             "help": translated(each.meta.get("help", "")),
         }
         for each in fields_of(action)
+        if not _is_file(each)
     ]
     return {
         "words": translated(action.words),

@@ -346,6 +346,8 @@ def write_private(path: str, text: str) -> None:
         os.replace(draft, path)
     except OSError as error:
         raise ltm.StorageError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        Path(draft).unlink(missing_ok=True)
 
 
 @command(cli)

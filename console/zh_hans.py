@@ -140,7 +140,7 @@ audit, audit export, audit verify: who did what
 export, export l2, export all-current-scope: the data as JSON
 health, config, help: whether it works, how it is set
 For administrators: stats, import l2|legacy JSON, delete FILTER, candidates, candidate accept|reject ID, consolidate preview|run, \
-fence, config set NAME VALUE""": """\
+fence, config set NAME VALUE, config reset NAME""": """\
 !memory：这里存有什么，有什么不正常
 search 问题、list、show 编号、history 编号、superseded、archived：查找与回顾
 edit 编号 新内容、archive 编号、restore 编号、forget 编号、undo 审计编号：更正
@@ -149,7 +149,7 @@ audit、audit export、audit verify：谁做过什么
 export、export l2、export all-current-scope：导出为 JSON
 health、config、help：是否正常、如何设置
 管理员专用：stats、import l2|legacy JSON、delete 筛选条件、candidates、candidate accept|reject 编号、consolidate preview|run、\
-fence、config set 名称 值""",
+fence、config set 名称 值、config reset 名称""",
     "Isolation: {isolation}": "隔离方式：{isolation}",
     "Session: {key}": "会话：{key}",
     "User key: {key}": "用户键：{key}",
@@ -956,8 +956,10 @@ SENTENCES: dict[str, str] = {
     "a speaker is named by id and name": "发言者由 id 和 name 指明",
     "this host has no options of its own": "当前宿主没有自己的选项",
     "the file is open for reading only": "文件以只读方式打开",
+    "a page names no file of this machine; use the command line": "页面不能指定本机的文件；请使用命令行",
+    "{name} is running already; wait until it has ended": "{name} 已在运行；请等它结束",
+    "too many jobs are running; wait until one has ended": "运行中的任务太多；请等其中一个结束",
     "the token is not right; open the link that `ltm serve` printed": "令牌不正确；请打开 `ltm serve` 输出的链接",
-    "too many wrong tokens; wait a minute": "错误的令牌太多；请等一分钟",
     "{host} is not this machine alone; say --allow-remote if others are meant to reach it": (
         "{host} 不只限于本机；若要让其他机器访问，请加上 --allow-remote"
     ),
@@ -998,7 +1000,10 @@ SENTENCES: dict[str, str] = {
         "此记忆库已有知识库；请先删除那一个（记忆会保留）"
     ),
     "the file does not name the chat it belongs to; it must be like {example}": "文件没有指明它属于哪个会话；应写成 {example} 的形式",
+    "a page inside a host names no model; configure one there": "宿主内的页面不能指定模型；请在宿主中配置",
+    "no document {name} was taken into this space, or nothing is left of it": "此记忆空间没有收录文档 {name}，或其内容已全部不在",
     "this takes longer than {seconds:d} s; it goes on meanwhile": "这需要 {seconds} 秒以上；操作仍在继续",
+    "the model that selects candidates failed, rules are used: {error:s}": "选取候选的语言模型出错，改用规则：{error}",
     "top_k must be 1 to {limit:d}, not {value}": "top_k 必须是 1 到 {limit}，而不是 {value}",
     # ------------------------------------------------------------------------------------ fields of actions
     "The episode.": "记忆的编号。",

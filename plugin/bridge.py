@@ -36,11 +36,11 @@ FILE_NAME = "memory.db"
 QUERY_SECONDS = 2.0  # for the vector of a question; after that words alone decide
 PASSAGE_SECONDS = 20.0  # for vectors of memories; the host itself waits 60
 REST_SECONDS = 30.0  # in which a model that failed is not asked again
-CATCH_UP_SECONDS = (30.0, 600.0)  # between attempts to make missing vectors, first and most
+CATCH_UP_SECONDS = (10.0, 600.0)  # between attempts to make missing vectors, first and most
 REOPEN_SECONDS = 5.0  # between attempts to open a file that could not be opened
 TURN_MEMORY_SECONDS = 120.0  # for which a turn is known to have its memories
 TURN_SECONDS = 4.0  # that a turn waits for its memories before it goes on without
-TIMINGS = 200  # turns whose times are kept
+TIMINGS = 50  # turns whose times are kept
 
 # ------------------------------------------------------------------------------------------------ options
 
@@ -263,6 +263,8 @@ class Bridge:
         self.memory: ltm.Memory | None = None
         self.troubles: dict[str, str] = {}  # what is off, and why: "file", "meaning", "turn"
         self.options, self.problems = effective({}, {})
+        self._plugin_problems: list[str] = []
+        self._kb = ""
         self.timings: deque[tuple[float, float]] = deque(maxlen=TIMINGS)  # of turns: seconds, and of them for the vector
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ltm")
         self._later = ThreadPoolExecutor(LATER_THREADS, thread_name_prefix="ltm-later")
@@ -372,18 +374,21 @@ class Bridge:
         self._read(kept)
         config = self.plugin.get_config() or {}
         given = {name: config[name] for name in FROM_PLUGIN if config.get(name) not in (None, "")}
+        values, problems = effective(given, {})
         if given != kept.get("plugin", {}):
-            values, problems = effective(given, {})
-            self.problems += problems
             for name in given:
                 await self.run(memory.configure, name, values[name])
             await self._keep(lambda found: {**found, "plugin": given})
+        self._plugin_problems = problems
+        self._read(kept)
         for problem in self.problems:
             log.warning("%s", problem)
         self.catch_up()  # chooses the embedder too: nobody waits for a model at the start
 
     def _read(self, kept: Mapping[str, Any]) -> None:
-        self.options, self.problems = effective(kept.get("creation", {}), kept.get("overrides", {}))
+        self.options, problems = effective(kept.get("creation", {}), kept.get("overrides", {}))
+        self.problems = self._plugin_problems + problems
+        self._kb = str(kept.get("kb") or "")
 
     async def _keep(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         """Change what the file keeps for the host; one change at a time, or one would undo another."""
@@ -584,8 +589,8 @@ class Bridge:
 
     async def kb_id(self) -> str:
         """The knowledge base of this engine; '' when there is none."""
-        memory = await self.open()
-        return str((await self.run(memory.host_config)).get("kb") or "")
+        await self.open()
+        return self._kb
 
     async def note_document(self, document: str, who: Who | None) -> None:
         """Keep which chat a document was taken into, or that it is gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from bridge import Who, session_of
@@ -34,9 +35,10 @@ def _query_api(plugin: Any, query_id: Any, query_uuid: Any) -> Any:
 
 async def of_context(context: Any, session_name: str = "") -> tuple[Who, dict[str, Any]]:
     """Of an event or a command, with the query's variables."""
-    known = dict(await context.get_query_vars())
+    variables, uuid = await asyncio.gather(context.get_query_vars(), context.get_bot_uuid())
+    known = dict(variables)
     kind, id = session_of(session_name) if session_name else (_text(known.get("launcher_type")), _text(known.get("launcher_id")))
-    bot = _text(await context.get_bot_uuid())
+    bot = _text(uuid)
     sender, name = _text(known.get("sender_id")), _text(known.get("sender_name"))
     query = _text(getattr(context, "query_uuid", None) or getattr(context, "query_id", ""))
     return Who(bot, kind, id, sender, name, query), known

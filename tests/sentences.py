@@ -24,7 +24,7 @@ SOURCES = ("ltm.py", "ltm_text.py", "ltm_models.py", "ltm_formats.py", *CONSOLE,
 IN_TEMPLATES = ("console/words.py", "console/api.py", *PLUGIN)  # what they say themselves goes through `say` and `term`
 SAYING = {"say", "term", "_label", "usage"}  # their texts are words or forms, not sentences of the engine
 TROUBLE = {"trouble", "_trouble"}  # notes what is off, and why
-AFTER_BODY = {"exchange", "_check_failures", "_export"}  # of web.py: where the language of a request is known
+AFTER_BODY = {"exchange", "_export"}  # of web.py: where the language of a request is known
 # What looks like a sentence and is put into prompts, files or requests.
 UNSAID = frozenset(
     {
@@ -126,7 +126,7 @@ class _Reader:
             elif node.func.id in SAYING or (node.func.id == "Refused" and not AFTER_BODY & set(enclosing)):
                 return
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr == "_fail" and not AFTER_BODY & set(enclosing):
+            if node.func.attr == "refuse" and not AFTER_BODY & set(enclosing):
                 return
             if node.func.attr in TROUBLE or (node.func.attr == "get" and self.name in PLUGIN):
                 node = ast.Call(node.func, node.args[1:], node.keywords)  # of what kind it is, or a key
@@ -235,7 +235,7 @@ def _is_told(node: Node) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     problems = node.func.attr == "append" and isinstance(node.func.value, ast.Name) and node.func.value.id == "problems"
-    return problems or node.func.attr in {*TROUBLE, "_fail"}
+    return problems or node.func.attr in {*TROUBLE, "refuse"}
 
 
 def _is_execute(node: Node) -> bool:

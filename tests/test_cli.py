@@ -67,7 +67,7 @@ def test_help_of_every_command(snapshot: SnapshotAssertion) -> None:
 def test_every_command_answers_json() -> None:
     for path in commands():
         result = CliRunner().invoke(cli, [*path, "--help"])
-        assert "--json" in result.output, path
+        assert "--json" in result.output or path == ("serve",), path
 
 
 def test_demo_prints_the_same_every_day(run: Run, snapshot: SnapshotAssertion) -> None:

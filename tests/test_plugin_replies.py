@@ -276,6 +276,7 @@ def test_what_administrators_do(told: Callable[..., dict[str, Any]], talk: Talk,
         await admin("config", "config")
         await admin("config set", "config set auto_recall_top_k 5")
         await admin("config set text", "config set isolation session")
+        await admin("config reset", "config reset auto_recall_top_k")
         await admin("consolidate preview, empty", "consolidate preview")
         await admin("config set candidate_extraction_enabled", "config set candidate_extraction_enabled true")
         await here.turn(talk.statement, query="q1")
@@ -338,7 +339,7 @@ WRONG = (
     "delete --before soon", "consolidate", "consolidate draft", "consolidate run x y", "consolidate run x", "candidate",
     "candidate accept", "candidate keep x", "candidate accept x", "candidates --status nonsense", "fence set", "fence clear x",
     "fence clear 99", "fence drop", "config set", "config set x", "config get x", "config set nonsense 1",
-    "config set auto_recall_top_k many", "config set auto_recall_top_k 900", "config set isolation all",
+    "config reset", "config reset nonsense", "config set auto_recall_top_k many", "config set auto_recall_top_k 900", "config set isolation all",
     "config set exact_match_boost perhaps", "config set injection_budget 1", "show nothing", "history nothing", "undo nothing",
     "edit nothing --importance 9", "edit nothing --event-at soon", "nonsense", "nonsense with words",
 )  # fmt: skip
@@ -362,7 +363,7 @@ def test_what_only_administrators_may(told: Callable[..., dict[str, Any]], talk:
         refused = (
             "stats", "import l2 []", "import legacy []", "delete --speaker x", "delete --speaker x --dry-run", "candidates",
             "candidate accept x", "candidate reject x", "consolidate preview", "consolidate run", "fence", "fence set x",
-            "fence clear 1", "config set isolation bot", f"undo {entry}",
+            "fence clear 1", "config set isolation bot", "config reset isolation", f"undo {entry}",
         )  # fmt: skip
         replies = {await here.command("", f"!memory {text}") for text in refused}
         replies |= {await here.command("", f"!memory {text}", privilege=2) for text in refused}  # a group's right is nobody's

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shlex
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
@@ -56,7 +57,12 @@ class MemoryCommand(Command):
         super().__init__()
 
         async def answer(self: MemoryCommand, context: Any) -> AsyncGenerator[CommandReturn, None]:
-            yield CommandReturn(text=await self.reply(context))
+            try:
+                text = await self.reply(context)
+            except Exception:
+                log.exception("a command failed")
+                text = "Error: this did not work; the log of the plugin says why."
+            yield CommandReturn(text=text)
 
         for name in ("", "*"):
             self.subcommand(name=name, help="what the bot remembers", usage="!memory help")(answer)  # type: ignore[arg-type]
@@ -68,7 +74,8 @@ class MemoryCommand(Command):
         except Exception:
             log.exception("a command came without its query")
             return say("Error: the host did not say whose command this is.")
-        written = str(getattr(context, "full_command_text", "") or "") + str(known.get("group_name") or "")
+        written = str(getattr(context, "full_command_text", "") or "")
+        written = re.split(r"[\[{]", written, maxsplit=1)[0] + str(known.get("group_name") or "")  # not by what is imported
         with speaking(self.plugin.bridge.language(who, written)), typed("!memory"):
             text = await self._answer(context, who, known)
         if len(text) <= REPLY_CHARS:
@@ -96,16 +103,15 @@ class MemoryCommand(Command):
         name, rest = (ALIASES.get(given[0], given[0]), given[1:]) if given else ("", [])
         if name == "config":
             return await self._config(who, privilege, rest)
-        space = await bridge.space(who, "command")
-        if name == "":
-            kb = await bridge.kb_id()
-            return await bridge.run(_overview, bridge, space, kb, attached)
         if name == "help":
             return say(HELP)
         reader = READERS.get(name)
-        if reader is None:
+        if name and reader is None:
             raise _Usage(say("!memory {name} is not known.", name=name[:80]) + "\n" + say(HELP))
-        action, data = reader(rest, tail)
+        action, data = reader(rest, tail) if reader else ("", {})
+        space = await bridge.space(who, "command")
+        if not action:
+            return await bridge.run(_overview, bridge, space, await bridge.kb_id(), attached)
         await self._permit(action, who, privilege, space, data)
         if action == "consolidate draft":
             return await self._draft(space)
@@ -286,6 +292,8 @@ def _delete(rest: list[str], tail: str) -> tuple[str, dict[str, Any]]:
             data["dry_run"] = True
         elif word in names and (value := next(flags, "")):
             name = names[word]
+            if name == "statuses":
+                _statuses([word, value], ())
             data[name] = [*data.get(name, []), value] if name in ("tags", "statuses") else value
         else:
             raise usage("delete [--speaker ID] [--tag TAG] [--before TIME] [--status STATUS] [--dry-run]")

@@ -61,12 +61,14 @@ class MemoryInjector(EventListener):
         kb = await bridge.kb_id()
         if not kb or not isinstance(attached, list) or kb not in attached:
             return None
-        await self._suppress_naive_retrieval(context, [each for each in attached if each != kb])
         self._turns[who.query_id] = (who, text)
         while len(self._turns) > TURNS:
             self._turns.popitem(last=False)
         space = await bridge.space(who, "listener")
-        made, spent = await bridge.inject(space, text, bridge.options["auto_recall_top_k"])
+        (made, spent), _ = await asyncio.gather(
+            bridge.inject(space, text, bridge.options["auto_recall_top_k"]),
+            self._suppress_naive_retrieval(context, [each for each in attached if each != kb]),
+        )
         await self._set(context, "_ltm_context", dict(made.context))
         if made.text:
             bridge.note_injected(who, text)

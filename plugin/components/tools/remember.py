@@ -24,4 +24,5 @@ class Remember(Tool):
         space = await bridge.space(who, "tool")
         stored = await bridge.run(space.remember, content, **given)
         await bridge.wrote(space)
-        return {"result": f"Remembered: {content}", "episode_id": stored.id, "outcome": stored.outcome, "notes": list(stored.notes)}
+        said = content.encode("utf-8", "replace").decode()  # a model may send what no text can hold
+        return {"result": f"Remembered: {said}", "episode_id": stored.id, "outcome": stored.outcome, "notes": list(stored.notes)}
