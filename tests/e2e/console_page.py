@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,12 +136,13 @@ def console(w: World) -> None:
             in_one_language(visit, "en", "light", "dark")
             visit.choose_language("简体中文")
             in_one_language(visit, "zh-Hans", "dark", "light")
+            w.check("no error on the console, no other host asked", not visit.faults, visit.faults)
+            worker_killed(visit)
         except (Error, AssertionError) as error:
             visit.shot("fault")
             w.check("the page does what is asked of it", False, error)
         finally:
             browser.close()
-    w.check("no error on the console, no other host asked", not visit.faults, visit.faults)
     print(f"     screenshots: {shots}", flush=True)
 
 
@@ -201,3 +203,23 @@ def in_one_language(visit: Visit, language: str, theme: str, other: str) -> None
     visit.shot(f"{language}-{other}-episodes")
     touched = frame.locator("body").evaluate("() => window.touched ?? ['not watched']")
     w.check(f"{language}: no storage is touched", touched == [], json.dumps(touched))
+
+
+def worker_killed(visit: Visit) -> None:
+    """The plugin's process ends while somebody types: the page says so, goes on by itself, and nothing typed is lost."""
+    w, frame, words = visit.w, visit.frame, WORDS["zh-Hans"]
+    row = frame.locator("[data-key^='episode ']", has_text="Bob sails to Bergen")
+    row.click()
+    side = frame.locator("aside.detail")
+    side.get_by_role("button", name=words["edit"], exact=True).click()
+    side.locator("textarea").first.fill("Bob sails to Bergen on Wednesday")
+    os.kill(w.s.worker(PLUGIN), signal.SIGKILL)
+    lost = frame.locator(".banners .bad")
+    lost.wait_for(timeout=30_000)
+    expect(lost).to_have_count(0, timeout=60_000)
+    typed = side.locator("textarea").first.input_value()
+    w.check("what is typed outlives the plugin's process", typed == "Bob sails to Bergen on Wednesday", typed)
+    side.get_by_role("button", name=words["save"], exact=True).click()
+    expect(row).to_contain_text("on Wednesday")
+    out = w.room("bob", "!memory search Bergen")
+    w.check("and can be saved then", "on Wednesday" in out, out)
