@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from typing import Any
 
 import bridge as bridges
@@ -58,15 +59,19 @@ class MemoryConsole(Page):
         body = request.body if isinstance(request.body, dict) else {}
         with speaking(str(body.get("language", ""))):
             try:
-                answer = self._answer(str(request.endpoint).strip("/"), body)
-                return PageResponse.ok(await asyncio.wait_for(answer, ANSWER_SECONDS))
-            except asyncio.TimeoutError:
-                return _refused("Busy", translated(f"this takes longer than {ANSWER_SECONDS} s; it goes on meanwhile"))
+                return PageResponse.ok(await self._in_time(self._answer(str(request.endpoint).strip("/"), body)))
             except ltm.LtmError as error:
                 return _refused(type(error).__name__, translated(str(error)))
             except Exception:
                 log.exception("the page was not answered")
                 return _refused("Internal", say("This did not work; the log says why."))
+
+    @staticmethod
+    async def _in_time(answer: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return await asyncio.wait_for(answer, ANSWER_SECONDS)
+        except asyncio.TimeoutError:
+            raise ltm.Busy(f"this takes longer than {ANSWER_SECONDS} s; it goes on meanwhile") from None
 
     async def _answer(self, endpoint: str, body: dict[str, Any]) -> dict[str, Any]:
         bridge = self.plugin.bridge
