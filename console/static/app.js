@@ -181,7 +181,12 @@ on("space", () => {
   readFrame();
 });
 on("lost", () => ((lost = true), paintBars()));
-on("found", () => ((lost = false), paintBars()));
+on("found", async () => {
+  lost = false;
+  app.start = await call("start", { language: language() }).catch(() => app.start); // it may have been started again, for reading only or no longer so
+  paintBars();
+  markBlocked();
+});
 
 // ---------------------------------------------------------------------------------------------- begin
 

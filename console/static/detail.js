@@ -12,7 +12,7 @@ export function detail() {
   const body = h("div", { class: "detail-body" });
   const title = h("h2", { tabindex: "-1", id: "detail-title" });
   const node = h("aside", { class: "detail", "aria-labelledby": "detail-title", hidden: true },
-    h("header", null, title, button("×", close, { kind: "icon", name: t("close") })),
+    h("header", null, title, button("×", dismiss, { kind: "icon", name: t("close") })),
     body,
   );
   let id = null;
@@ -30,12 +30,20 @@ export function detail() {
     (again || document.querySelector("main h1"))?.focus(); // the row may be gone by now
   }
   node.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") close();
+    if (event.key !== "Escape" || event.isComposing) return; // while an input method composes, Escape is its own
+    event.preventDefault(); // or the browser closes with it the dialog that asks
+    dismiss();
   });
+
+  const mayLeave = async () => !editing?.dirty() || confirmed(t("leaveEdit"), t("leaveEditHint"), t("leave"));
+
+  async function dismiss() {
+    if (await mayLeave()) close();
+  }
 
   async function open(episodeId) {
     if (!node.contains(document.activeElement)) opener = document.activeElement;
-    if (editing?.dirty() && !(await confirmed(t("leaveEdit"), t("leaveEditHint"), t("leave")))) return;
+    if (!(await mayLeave())) return;
     [id, shown, editing] = [episodeId, null, null];
     node.hidden = false;
     document.body.classList.add("has-detail");
@@ -201,7 +209,10 @@ export function detail() {
           node.scrollTop = 0;
           title.focus();
         } catch (error) {
-          if (error.kind === "Conflict") editing.changedElsewhere(await act("show", { id: episode.id }));
+          if (error.kind === "Conflict") {
+            editing.changedElsewhere(await act("show", { id: episode.id }));
+            banner.scrollIntoView({ block: "center" }); // the choice stands above a long form
+          }
           throw error;
         }
       },

@@ -89,12 +89,13 @@ export function control(field) {
     );
     return { name, node: wrap(input), input, get: () => (input.value === "" ? undefined : Number(input.value)), set: (value) => (input.value = value ?? "") };
   }
-  const long = LONG.has(name) || (several && name !== "tags");
+  const tags = name === "tags" || name.endsWith("_tags");
+  const long = LONG.has(name) || (several && !tags);
   const input = h(long ? "textarea" : "input",
     { ...common, type: long ? undefined : "text", rows: long ? (several ? 2 : 4) : undefined, dir: "auto", autocomplete: "off", spellcheck: name === "content" ? "true" : "false", placeholder: field.placeholder },
   );
-  const pieces = (text) => text.split(name === "tags" || name.endsWith("_tags") ? /[,，、\n]/ : /\n/).map((each) => each.trim()).filter(Boolean);
-  const set = (value) => (input.value = several ? (value ?? []).join(name === "tags" ? ", " : "\n") : (value ?? ""));
+  const pieces = (text) => text.split(tags ? /[,，、\n]/ : /\n/).map((each) => each.trim()).filter(Boolean);
+  const set = (value) => (input.value = several ? (value ?? []).join(tags ? ", " : "\n") : (value ?? ""));
   set(field.default);
   return { name, node: wrap(
     input,

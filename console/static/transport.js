@@ -1,5 +1,7 @@
 // How the page reaches the engine: fetch with a session under `ltm serve`, langbot.api inside LangBot.
 
+import { t } from "./i18n.js";
+
 const host = window.langbot ?? null;
 export const inLangBot = host !== null;
 
@@ -70,7 +72,7 @@ async function withSession(endpoint, body, read) {
     return await post(endpoint, body, read);
   } catch (error) {
     if (error.kind !== "Unauthorized") throw error;
-    if (used === session) await unlock("", error); // the server was started again: the page and what is typed in it stay
+    if (used === session) await unlock("", new CallError(error.kind, t("sessionOver"))); // the server was started again: the page and what is typed in it stay
     return post(endpoint, body, read);
   }
 }

@@ -74,7 +74,7 @@ export function failure(error, again) {
     "div",
     { class: "state error", role: "alert" },
     h("p", { class: "state-title" }, label("error", error.kind ?? "Internal")),
-    h("p", { dir: "auto" }, cut(error.message, 600)),
+    error.kind !== "Unreachable" && h("p", { dir: "auto" }, cut(error.message, 600)), // the browser's own words, in its own language
     h("p", { class: "hint" }, label("remedy", error.kind in REMEDIES ? error.kind : "Internal")),
     again && h("div", { class: "actions" }, button(t("tryAgain"), again)),
   );
@@ -151,7 +151,7 @@ async function attempt(work) {
   }
 }
 
-export const problem = (error) => toast(`${label("error", error.kind ?? "Internal")}: ${cut(error.message, 300)}`, { problem: true });
+export const problem = (error) => toast(t("pair", { name: label("error", error.kind ?? "Internal"), value: error.kind === "Unreachable" ? t("remedy.Unreachable") : cut(error.message, 300) }), { problem: true });
 
 // ------------------------------------------------------------------------------------------- writes
 

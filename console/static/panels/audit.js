@@ -24,6 +24,7 @@ const FINAL = new Set((
 function gist({ operation, summary, metadata }) {
   const { field, action, target_scope: whose, fact_key: slot } = metadata;
   const many = [metadata.ids, metadata.archived].find(Array.isArray)?.length ?? metadata.deleted ?? metadata.records ?? metadata.candidates?.length;
+  if (operation === "erase") return null; // its summary says no more than its name
   if (operation === "undo") return label("operation", summary.replace(/^undone: /, ""));
   if (operation === "update_profile" && field) {
     const value = summary.slice([action, whose, field, slot].filter(Boolean).join(" ").length).trim();

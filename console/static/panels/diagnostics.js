@@ -129,7 +129,7 @@ function fences() {
 function jobs() {
   const rows = keyed(h("ul", { class: "rows" }), (each) => each.id, (each) =>
     h("li", { class: "row" }, h("div", { class: "row-main" },
-      h("p", null, h("strong", null, label("action", each.action)), " ", badge("jobState", each.state)),
+      h("p", null, h("strong", null, label("action", each.action)), " ", badge("jobState", each.state), each.result?.dry_run && [" ", h("span", { class: "badge" }, t("dryRun"))]),
       each.state === "running" && h("div", { class: "progress" },
         h("progress", { max: each.total || 1, value: each.done, "aria-label": label("action", each.action) }),
         h("span", null, t("progressOf", { done: each.done, total: each.total })),

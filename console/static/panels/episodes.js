@@ -36,7 +36,7 @@ export function filterFields(action) {
       const get = made.get;
       return { ...made, get: () => (get() === "1" ? undefined : Number(get())) };
     }
-    return control({ ...field, help: "" });
+    return control({ ...field, help: field.name === "statuses" && action !== "timeline" ? t("statesHelp") : "" });
   });
 }
 
@@ -107,6 +107,7 @@ export function episodesPanel() {
     const n = Object.values(asked).filter((value) => value !== false).length;
     filterBox.querySelector("#filter-said").textContent = n ? t("filtersSet", { n }) : "";
     orders.node.hidden = mode === "recall";
+    remove.hidden = mode === "recall" || n === 0 || "as_of" in asked; // it deletes what the filter lets pass now, so only where that is what stands here
     return list.read();
   }
 
@@ -185,8 +186,9 @@ export function episodesPanel() {
   }
 
   const remove = button(t("deleteMatching"), deleteMatching, { write: true, kind: "danger quiet" });
+  remove.hidden = true;
   async function deleteMatching() {
-    const { as_of: _, ...where } = asked;
+    const where = { statuses: ["active"], ...asked }; // what the list shows where no state is chosen
     const { counts } = await act("delete", { ...where, dry_run: true });
     const n = Object.values(counts).reduce((sum, each) => sum + each, 0);
     if (!n) return void (await dialog(
@@ -257,8 +259,9 @@ function batchForm(ids, close) {
   });
   const seen = h("div", { role: "status" });
   let checked = "";
+  let changing = ids.length;
   const apply = button(t("apply"), async () => {
-    const sure = await confirmed(t("apply"), t("applySure", { n: ids.length }), t("apply"), { danger: false });
+    const sure = await confirmed(t("apply"), t("applySure", { n: changing }), t("apply"), { danger: false });
     if (sure) close(await act("edit-all", { ...made.values(), ids }));
   }, { kind: "primary", write: true });
   apply.hidden = true;
@@ -270,6 +273,7 @@ function batchForm(ids, close) {
       const { counts, notes } = await act("edit-all", { ...values, ids, dry_run: true });
       const n = counts.changed ?? Object.values(counts).reduce((sum, each) => sum + each, 0) - (counts.unchanged ?? 0);
       checked = JSON.stringify(values);
+      changing = n;
       patch(
         seen,
         h("p", { class: "notice" }, t("wouldChange", { n, unchanged: counts.unchanged ?? 0 })),

@@ -2,7 +2,7 @@
 import { h, number, patch, said } from "../dom.js";
 import { label, t } from "../i18n.js";
 import { act, app } from "../state.js";
-import { bar, badge, button, empty, heading, region, section } from "../ui.js";
+import { bar, badge, button, empty, heading, loading, region, section } from "../ui.js";
 import { control, fieldsOf, form } from "../forms.js";
 import { episodeLine, filterFields, speakerControl } from "./episodes.js";
 
@@ -46,6 +46,7 @@ export function recallPanel() {
       const known = app.speakers.find((each) => each.id === speaker);
       asked = { input, speaker: known ? { id: known.id, name: "" } : null };
       patch(verdict);
+      if (!found.data) patch(found.node, loading());
       return found.read();
     },
   });
@@ -74,9 +75,9 @@ export function recallPanel() {
         dropped.length > 0 && h("p", { class: "hint" },
           t("droppedBy"),
           " ",
-          dropped.map(([name, n]) => `${label("drop", name)}: ${number(n)}`).join(t("listComma")),
+          dropped.map(([name, n]) => t("pair", { name: label("drop", name), value: number(n) })).join(t("listComma")),
         ),
-        answer.pending > 0 && h("p", { class: "hint" }, t("pendingVectors", { n: answer.pending })),
+        answer.pending > 0 && answer.mode === "hybrid" && h("p", { class: "hint" }, t("pendingVectors", { n: answer.pending })),
         answer.truncated.map((each) => h("p", { class: "notice", dir: "auto" }, each)),
         answer.hits.length ? h("ol", { class: "rows hits" },
           answer.hits.map((hit, at) => h("li", { class: "row" },

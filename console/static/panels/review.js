@@ -55,7 +55,7 @@ function candidates() {
       "div",
       { class: "pair" },
       h("div", null,
-        h("p", { class: "eyebrow" }, t("wouldBecome")),
+        h("p", { class: "eyebrow" }, t(each.candidate_type === "ignore" ? "nothingKept" : "wouldBecome")),
         h("p", null, said(textOf(each))),
         h("p", { class: "meta" },
           badge("candidateType", each.candidate_type),

@@ -33,7 +33,7 @@ function row(name, spec, group, save) {
   const node = h("form", { class: "setting" },
     h("div", { class: "setting-main" },
       made.node,
-      h("p", { class: "hint" }, spec.words && [h("span", { dir: "auto" }, spec.words), " · "], bounds(spec), " ", usual),
+      h("p", { class: "hint" }, h("code", null, name), " · ", spec.words && [h("span", { dir: "auto" }, spec.words), " · "], bounds(spec), " ", usual),
     ),
     h("div", { class: "actions" }, told, button_),
     wrong,

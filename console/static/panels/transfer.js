@@ -96,7 +96,7 @@ function importing() {
     ),
     report.skipped.length > 0 && h("details", { open: true },
       h("summary", null, t("skipped", { n: report.skipped.length })),
-      h("ul", null, report.skipped.slice(0, 200).map(([at, why]) => h("li", { dir: "auto" }, `${t("recordN", { n: number(at) })}: ${why}`))),
+      h("ul", null, report.skipped.slice(0, 200).map(([at, why]) => h("li", { dir: "auto" }, t("pair", { name: t("recordN", { n: number(at) }), value: why })))),
     ),
     report.erased.length > 0 && h("p", { class: "hint" }, t("staysErased", { n: report.erased.length })),
     report.notes.map((each) => h("p", { class: "hint", dir: "auto" }, each)),
