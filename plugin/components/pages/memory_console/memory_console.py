@@ -63,7 +63,8 @@ class MemoryConsole(Page):
         if self._console is None or self._console.memory is not memory:
             options = _Options(bridge, asyncio.get_running_loop())
             self._console = Console(memory, host="langbot", actor="langbot", options=options)
-        work = bridge.run(self._console.answer, str(request.endpoint).strip("/"), body)
+        # Not in the bridge's pool: an option waits for the bridge, and the long way of a page must take no thread from a turn.
+        work = asyncio.to_thread(self._console.answer, str(request.endpoint).strip("/"), body)
         try:
             _, data = await asyncio.wait_for(work, ANSWER_SECONDS)
         except asyncio.TimeoutError:
