@@ -553,6 +553,7 @@ SENTENCES: dict[str, str] = {
     "a vector was given, but the memory was opened without the embedder it comes from": (
         "给出了向量，但打开记忆库时没有配置生成它的嵌入模型"
     ),
+    "this injection was made by another scope; keep it there": "这次注入由另一个范围生成；请在那里保存",
     "the given vector cannot be used: {error:s}": "给出的向量无法使用：{error}",
     "a vector must be a sequence of numbers whose squares can be added: {error}": "向量必须是平方可以相加的数的序列：{error}",
     "the vector has {n:d} components where the embedder declares {dim:d}": "向量有 {n} 个分量，而嵌入模型声明为 {dim} 个",

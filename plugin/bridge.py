@@ -465,29 +465,34 @@ class Bridge:
         """The host's model if one is configured, else the local one if it is installed, else none."""
         memory = await self.open()
         uuid = self.options["embedding_model_uuid"]
-        embedder, why = await self._find_embedder(memory, uuid)
+        embedder, why = None, ""
+        try:
+            embedder = await self._find_embedder(memory, uuid)
+        except ltm.EmbedderError as error:  # memory goes by words
+            why = str(error)
         if uuid != self.options["embedding_model_uuid"]:  # while this waited; whoever configured that chooses it
             return
         memory.embedder, self._embeds = embedder, uuid
         self.trouble("meaning", why)
 
-    async def _find_embedder(self, memory: ltm.Memory, uuid: str) -> tuple[Any, str]:
-        """The embedder of a configuration, and why there is none where one is configured."""
+    async def _find_embedder(self, memory: ltm.Memory, uuid: str) -> Any:
+        """The embedder of a configuration; None if it asks for none. Raises ltm.EmbedderError."""
         kept = await self.run(memory.host_config)
         if not uuid:
             if kept.get("kb"):  # before that nobody has said which model it is to be
                 with contextlib.suppress(ltm.EmbedderError):
-                    return await self.run(ltm.E5), ""
-            return None, ""
+                    return await self.run(ltm.E5)
+            return None
         dim = kept.get("dims", {}).get(uuid)
         if dim is None or getattr(memory.embedder, "has_changed", False):
             try:
                 (probe,) = await asyncio.wait_for(self.plugin.invoke_embedding(uuid, ["dimensions"]), PASSAGE_SECONDS)
                 dim = len(probe)
-            except Exception as error:  # the host's or a provider's: whatever it is, memory goes by words
-                return None, f"the embedding model of the host cannot be used: {str(error)[:300] or type(error).__name__}"
+            except Exception as error:  # the host's or a provider's, whatever it is
+                why = str(error)[:300] or type(error).__name__
+                raise ltm.EmbedderError(f"the embedding model of the host cannot be used: {why}") from error
             await self._keep(lambda found: {**found, "dims": {uuid: dim}})
-        return HostEmbedder(self.plugin, asyncio.get_running_loop(), uuid, int(dim), self.trouble), ""
+        return HostEmbedder(self.plugin, asyncio.get_running_loop(), uuid, int(dim), self.trouble)
 
     def catch_up(self) -> None:
         """Make the vectors that are missing, in the background, until none is."""
