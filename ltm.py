@@ -2474,11 +2474,12 @@ class Memory:
             facts, vectors = (
                 db.execute(sql).get for sql in ("SELECT max(id) FROM profile_fact", "SELECT count(*) FROM episode_vector")
             )
-            key = (moment, spaces, newest, sizes, facts, vectors, _erasures(db))
+            settings = self._settings(db)  # how much is shown is a matter of today
+            key = (moment, spaces, newest, sizes, facts, vectors, _erasures(db), self.embedder, self.weights, settings)
             if self._past is None or self._past[0] != key:
                 past = Memory(_open_file(":memory:", False, None), self.embedder, self.weights, lambda: moment, self._ids)
                 past._calibration = self._calibration
-                past._file.write(lambda target: _copy_past(db, target, spaces, moment))
+                past._file.write(lambda target: _copy_past(db, target, spaces, moment, settings))
                 self._past = (key, past)
             return self._past[1]
 
@@ -3879,8 +3880,12 @@ def _offset(minutes: object) -> int:
     return minutes
 
 
-def _copy_past(db: apsw.Connection, target: apsw.Connection, spaces: Sequence[int], moment: int) -> None:
-    """Copy spaces with their speakers, facts, episodes and vectors as they stood at a moment."""
+def _copy_past(
+    db: apsw.Connection, target: apsw.Connection, spaces: Sequence[int], moment: int, settings: Mapping[str, Any]
+) -> None:
+    """Copy spaces with their speakers, facts, episodes and vectors as they stood at a moment, under given settings."""
+    rows = [(name, json.dumps(value)) for name, value in settings.items()]
+    target.executemany("INSERT OR REPLACE INTO setting (space, name, value) VALUES (0, ?, ?)", rows)
     for table, column in (("space", "id"), ("speaker", "space")):
         names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
         sql = f"SELECT {', '.join(names)} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
