@@ -3786,11 +3786,11 @@ class Space:
         if not text.strip():
             return Recall((), 0, 0, {}, "lexical", "the query is blank", (), self.pending(), time.perf_counter() - started)
         self._memory._ensure_index()
-        search.vector, search.generation, reason = self._memory._query_vector(text, vector)
+        search.vector, search.generation, search.reason = self._memory._query_vector(text, vector)
         with self._memory._file.read() as db:
             found = search.run(db)
         mode = "hybrid" if search.vector is not None else "lexical"
-        return replace(found, mode=mode, reason=reason, elapsed=time.perf_counter() - started)
+        return replace(found, mode=mode, reason=search.reason, elapsed=time.perf_counter() - started)
 
     def why_not(
         self,
@@ -3838,7 +3838,7 @@ class Space:
         text = _query_text(query)
         self._memory._ensure_index()
         search = _Search(self, text, where, replace(weights, min_relevance=0.0), 1 << 40)
-        search.vector, search.generation, _ = self._memory._query_vector(text or " ", vector)
+        search.vector, search.generation, search.reason = self._memory._query_vector(text or " ", vector)
         with self._memory._file.read() as db:
             return search.run(db)
 
@@ -4359,11 +4359,19 @@ class _Search:
         self.space, self.text, self.where, self.weights, self.limit = space, text, where, weights, limit
         self.vector: bytes | None = None
         self.generation: _Generation | None = None
+        self.reason = ""  # why there is no vector
         self.truncated: list[str] = []
+
+    def _drop_retired(self, db: apsw.Connection) -> None:
+        """Do without a vector whose generation retired since the model was asked: others are in its place by now."""
+        if self.generation and not db.execute("SELECT state = 'current' FROM embedder WHERE id = ?", (self.generation.id,)).get:
+            self.vector = self.generation = None
+            self.reason = "another embedder took over meanwhile"
 
     def run(self, db: apsw.Connection) -> Recall:
         import apsw
 
+        self._drop_retired(db)
         home, now = self.space._home(db), self.space._memory._clock()
         chosen = _where(db, home, self.where, now, drop_ended=True)
         terms = ltm_text.query_terms(self.text)

@@ -548,6 +548,7 @@ SENTENCES: dict[str, str] = {
     ),
     "not embedded yet: {error:s}": "尚未生成向量：{error}",
     "no vector extension could be loaded": "无法加载向量扩展",
+    "another embedder took over meanwhile": "其间已换用另一个嵌入模型",
     "no memory was embedded by this embedder yet": "这个嵌入模型还没有为任何记忆生成向量",
     "the vectors of this embedder are still being built": "这个嵌入模型的向量仍在构建",
     "a vector was given, but the memory was opened without the embedder it comes from": (
