@@ -30,7 +30,8 @@ import ltm
 T = TypeVar("T")
 log = logging.getLogger("ltm.plugin")
 
-THREADS = 8  # for what somebody waits for
+TURN_THREADS = 4  # for prompts: with the others they would wait behind writers that wait for another process
+THREADS = 8  # for what else somebody waits for
 LATER_THREADS = 2  # for what nobody does: vectors, candidates, snapshots of prompts
 FILE_NAME = "memory.db"
 QUERY_SECONDS = 2.0  # for the vector of a question; after that words alone decide
@@ -267,6 +268,7 @@ class Bridge:
         self._kb = ""
         self._embeds: str | None = None  # the configuration by which the embedder was chosen
         self.timings: deque[tuple[float, float]] = deque(maxlen=TIMINGS)  # of turns: seconds, and of them for the vector
+        self._turns = ThreadPoolExecutor(TURN_THREADS, thread_name_prefix="ltm-turn")
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ltm")
         self._later = ThreadPoolExecutor(LATER_THREADS, thread_name_prefix="ltm-later")
         self._opening: asyncio.Task[ltm.Memory] | None = None
@@ -552,7 +554,7 @@ class Bridge:
             made = space.inject(text, limit=limit, weights=self.weights(), keep=False)
             return made, watched.take_spent() if watched else 0.0
 
-        made, spent = await self.run(work)
+        made, spent = await self._run_in(self._turns, work)
         self.background(self._keep_injection(space, made))
         return made, spent
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import apsw
 import pytest
 
 import ltm
@@ -826,5 +827,32 @@ def test_a_new_knowledge_base_begins_with_what_it_was_created_with(run: Callable
         await world.long_term_memory.on_knowledge_base_create("kb-2", {"auto_recall_top_k": 5, "candidate_max_per_turn": 2})
         found = await world.bridge.settings()
         assert (found["auto_recall_top_k"], found["candidate_max_per_turn"]) == (5, 2)
+
+    run(scenario)
+
+
+def test_writers_that_wait_for_another_process_keep_no_turn_from_its_memories(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        other = apsw.Connection(world.bridge.memory.path)
+        other.execute("BEGIN IMMEDIATE")
+        writing = [asyncio.create_task(says(world, "remember", "bob", content=f"thing {n}")) for n in range(20)]
+        await steps(100)
+        found = await prompt(world, "carol", "when does Bob fly to Oslo?")
+        other.execute("ROLLBACK")
+        assert all("episode_id" in each for each in await asyncio.gather(*writing))
+        assert len(found) == 1 and "Oslo" in found[0]
+
+    run(scenario)
+
+
+def test_of_two_knowledge_bases_made_at_once_one_is_refused(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        world.host.knowledge_bases = ["kb-1", "kb-2"]  # the host knows both while it makes them
+        made = [world.long_term_memory.on_knowledge_base_create(each, {}) for each in world.host.knowledge_bases]
+        first, second = await asyncio.gather(*made, return_exceptions=True)
+        assert first is None and isinstance(second, ValueError)
+        assert await world.bridge.kb_id() == "kb-1"
 
     run(scenario)
