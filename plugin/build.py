@@ -25,6 +25,8 @@ ENGINE = {
 PAGE = "components/pages/memory_console"  # the host's page is the console's, with the host's script in front
 HOST_SCRIPT = '<script src="/api/v1/plugins/_sdk/page-sdk.js"></script>'
 LEFT_OUT = {"build.py", "__pycache__", "dist"}
+IMPORT = re.compile(r'^import (?:\* as (\w+)|\{([^}]*)\}|(\w+)) from "([^"]+)";$', re.M)
+EXPORT = re.compile(r"^export (?:default|(?:const|class|function|async function) (\w+))", re.M)
 ENTRIES, BYTES = 512, 10 << 20
 # Seconds since 1980 that every entry is given: the same sources make the same package.
 STAMP = (2026, 1, 1, 0, 0, 0)
@@ -45,14 +47,49 @@ def sources() -> dict[str, Path]:
     return found
 
 
+def bundle(base: Path, entry: str) -> str:
+    """A module of the page and all that it imports as one script: each in a function of its own, after those that it needs."""
+    made: dict[Path, str] = {}
+
+    def add(path: Path, above: tuple[Path, ...] = ()) -> str:
+        own = "$" + re.sub(r"\W", "$", path.relative_to(base).with_suffix("").as_posix())
+        if path in above:
+            raise SystemExit(f"{path} is imported in a circle")
+        if path in made:
+            return own
+
+        def taken(found: re.Match[str]) -> str:
+            whole, names, default, source = found.groups()
+            wanted = whole or ("{" + names.replace(" as ", ": ") + "}" if names else f"{{ default: {default} }}")
+            return f"const {wanted} = {add((path.parent / source).resolve(), (*above, path))};"
+
+        text = IMPORT.sub(taken, path.read_text("utf-8"))
+        names = [found[1] or f"default: {own}" for found in EXPORT.finditer(text)]
+        text = EXPORT.sub(lambda found: found[0][len("export ") :] if found[1] else f"const {own} =", text)
+        if left := re.search(r"^(import|export)\b.*|\bimport[.(].*|</script.*", text, re.M):
+            raise SystemExit(f"{path}: build.py does not know how to put this into one page: {left[0]}")
+        made[path] = f"const {own} = (() => {{\n{text.strip()}\nreturn {{ {', '.join(names)} }};\n}})();\n"
+        return own
+
+    base = base.resolve()
+    add(base / entry)
+    return "\n".join(made.values())
+
+
 def page() -> dict[str, bytes]:
-    """The files of the console's page as the host serves them."""
+    """The console's page as the host serves it: one file, since its dashboard opens it as a blob, from where no path leads on."""
     base = ROOT / "console" / "static"
-    made = {f"{PAGE}/{path.relative_to(base).as_posix()}": path.read_bytes() for path in sorted(base.rglob("*")) if path.is_file()}
-    index = f"{PAGE}/index.html"
-    if made[index].count(b"<!-- host -->") != 1:
-        raise SystemExit("console/static/index.html must say once where the host's script goes: <!-- host -->")
-    return {**made, index: made[index].replace(b"<!-- host -->", HOST_SCRIPT.encode())}
+    made = (base / "index.html").read_text("utf-8")
+    for mark, text in (
+        ("<!-- host -->", HOST_SCRIPT),
+        ('<link rel="stylesheet" href="style.css">', f"<style>\n{(base / 'style.css').read_text('utf-8')}</style>"),
+        ('<script type="module" src="app.js"></script>', f'<script type="module">\n{bundle(base, "app.js")}</script>'),
+    ):
+        if made.count(mark) != 1:
+            raise SystemExit(f"console/static/index.html must say once: {mark}")
+        made = made.replace(mark, text)
+    words = {f"{PAGE}/i18n/{name}.json": b"{}\n" for name in ("en_US", "zh_Hans")}  # the host's script asks for them
+    return {f"{PAGE}/index.html": made.encode(), **words}
 
 
 def pages(found: dict[str, Path]) -> str:

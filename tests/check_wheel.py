@@ -16,12 +16,15 @@ OURS = {"ltm.py", "ltm_text.py", "ltm_models.py", "ltm_formats.py", "ltm_console
 TRY = """
 import pathlib, sys
 import ltm
-assert not ({"apsw", "pydantic", "jieba"} & set(sys.modules)), "import ltm is not light"
+assert not ({"apsw", "pydantic", "jieba", "http.server"} & set(sys.modules)), "import ltm is not light"
 with ltm.open(sys.argv[1]) as memory:
     space = memory.space(ltm.Scope("b", "group", "1"), speaker=ltm.Speaker("u", "王小明"))
     space.remember("我下周三飞东京")
     assert space.recall("小明什么时候飞东京").hits, "recall finds nothing"
     assert memory.check() == []
+    from ltm_console import api, web
+    with web.Server(api.Console(memory, host="serve")) as server:
+        assert {"/", "/app.js", "/panels/episodes.js", "/words/zh_Hans.js"} <= set(server.files), "the page is not whole"
 print(pathlib.Path(ltm.__file__).parent)
 """
 

@@ -20,6 +20,7 @@ from .test_cli import commands
 
 GROUPS = "|".join(name for name, command in cli.commands.items() if isinstance(command, click.Group))
 ROOT = Path(__file__).resolve().parent.parent
+CHINESE = (ROOT / "README_zh_Hans.md").read_text("utf-8")
 README, GUIDE = (ROOT / "README.md").read_text(), (ROOT / "docs" / "guide.md").read_text()
 
 
@@ -84,3 +85,13 @@ def test_packaging_traps_stay_avoided() -> None:
         assert not re.search(r"\b(SELECT|INSERT|UPDATE|DELETE)\s", path.read_text()), path
     for name in ("ltm_text.py", "ltm_models.py"):
         assert not re.search(r"\b(SELECT|INSERT INTO|DELETE FROM)\s", (ROOT / name).read_text()), name
+
+
+def test_the_chinese_readme_s_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks(CHINESE, "python")
+    exec(example, {})
+    assert capsys.readouterr().out.startswith("我對花生過敏\n")
+    assert blocks(CHINESE, "sh")[0] in blocks(README, "sh")

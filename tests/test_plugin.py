@@ -27,6 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the SDK's own
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    from langbot_plugin.api.definition.components.page import PageRequest
     from langbot_plugin.api.entities import events
     from langbot_plugin.api.entities.builtin.command.context import CommandReturn
     from langbot_plugin.api.entities.builtin.provider.session import LauncherTypes, Session
@@ -490,6 +491,84 @@ def test_memory_that_cannot_be_opened_says_so_and_ends_no_turn(run: Callable[...
     run(scenario, database_path=str(tmp_path / "broken.db"))
 
 
+SPACE = {"bot": "b1", "launcher_type": "group", "launcher_id": "g1", "isolation": "session"}
+
+
+async def page(world: Any, endpoint: str, body: Any = None) -> Any:
+    """What the page is answered; as the host carries it, never as an error of the host's."""
+    answer = await world.memory_console.handle_api(PageRequest(endpoint=endpoint, method="POST", body=body))
+    assert answer.error is None
+    return json.loads(json.dumps(answer.data))
+
+
+def refused(answer: Any) -> tuple[str, str]:
+    assert list(answer) == ["error"]
+    return answer["error"]["kind"], answer["error"]["message"]
+
+
+def test_the_page_is_answered_as_by_ltm_serve(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        start = await page(world, "/start", {"language": "zh_Hans"})
+        assert (start["host"], start["file"], start["read_only"]) == ("langbot", "memory.db", False)
+        assert re.search("[一-鿿]", start["actions"]["list"]["words"])
+        id = (await says(world, "remember", "bob", content="Bob flies to Oslo"))["episode_id"]
+        listed = await page(world, "/do", {"action": "list", "space": SPACE})
+        assert [each["id"] for each in listed["result"]["episodes"]] == [id]
+        change = {"action": "edit", "space": SPACE, "input": {"id": id, "content": "Bob flies to Rome"}}
+        edited = await page(world, "/do", change)
+        await page(world, "/do", {"action": "undo", "space": SPACE, "input": {"audit_id": edited["result"]["audit_id"]}})
+        assert "Oslo" in await command(world, "bob", f"!memory show {id}")
+        entries = (await page(world, "/do", {"action": "audit list", "space": SPACE}))["result"]["entries"]
+        assert [(each["operation"], each["via"]) for each in entries[:2]] == [("undo", "console"), ("edit", "console")]
+        assert await page(world, "/changes") != await page(world, "/start")
+
+    run(scenario)
+
+
+def test_the_page_is_told_what_is_wrong(run: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: Any) -> None:
+        assert refused(await page(world, "/nonsense")) == ("NotFound", "there is no such endpoint")
+        assert refused(await page(world, "/do", "no object"))[0] == "InvalidInput"
+        missing = {"action": "show", "space": SPACE, "input": {"id": "0" * 12}}
+        assert refused(await page(world, "/do", missing))[0] == "NotFound"
+        kind, words = refused(await page(world, "/do", {**missing, "language": "zh_Hans"}))
+        assert kind == "NotFound"
+        assert re.search("[一-鿿]", words)
+        monkeypatch.setattr(sys.modules["plugin_memory_console"], "ANSWER_SECONDS", 0)
+        kind, words = refused(await page(world, "/start", {"language": "zh_Hans"}))
+        assert (kind, words) == ("Busy", "这需要 0 秒以上；操作仍在继续")
+        monkeypatch.undo()
+        monkeypatch.setattr(world.bridge, "open", boom)
+        assert refused(await page(world, "/start")) == ("Internal", "This did not work; the log says why.")
+
+    run(scenario)
+
+
+def test_the_page_changes_options_of_the_host(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        shown = (await page(world, "/start"))["options"]
+        assert (shown["auto_recall_top_k"]["value"], shown["auto_recall_top_k"]["type"]) == (3, "integer")
+        assert "injection_budget" not in shown  # of the engine: among the settings
+        assert await page(world, "/option", {"name": "auto_recall_top_k", "value": 5}) == {"value": 5}
+        assert await page(world, "/option", {"name": "exact_match_boost", "value": False}) == {"value": False}
+        shown = (await page(world, "/start"))["options"]
+        assert (shown["auto_recall_top_k"]["value"], shown["exact_match_boost"]["value"]) == (5, False)
+        assert refused(await page(world, "/option", {"name": "auto_recall_top_k", "value": 500}))[0] == "InvalidInput"
+        assert refused(await page(world, "/option", {"name": "nothing", "value": 1}))[0] == "InvalidInput"
+
+    run(scenario)
+
+
+def test_the_page_says_why_the_file_cannot_be_opened(run: Callable[..., None], tmp_path: Path) -> None:
+    (tmp_path / "broken.db").write_bytes(b"not a database at all, but long enough to be read as one" * 40)
+
+    async def scenario(world: Any) -> None:
+        for language, words in (("en_US", "not an SQLite database"), ("zh_Hans", "SQLite 数据库")):
+            assert words in refused(await page(world, "/start", {"language": language}))[1]
+
+    run(scenario, database_path=str(tmp_path / "broken.db"))
+
+
 def test_options_that_make_no_sense_are_told_and_left_at_what_they_were(plugin_path: None) -> None:
     bridge = load("bridge.py")
     values, problems = bridge.effective(
@@ -523,6 +602,7 @@ def test_the_package_is_small_whole_and_always_the_same(tmp_path: Path) -> None:
     with zipfile.ZipFile(one) as archive:
         names = archive.namelist()
         manifest = archive.read("manifest.yaml").decode()
+        html = archive.read("components/pages/memory_console/index.html").decode()
     assert {
         "ltm.py",
         "ltm_migrations/0001_initial.sql",
@@ -533,6 +613,11 @@ def test_the_package_is_small_whole_and_always_the_same(tmp_path: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name == "build.py"]
     assert "path: components/pages/memory_console/index.html" in manifest
     assert f"version: {ltm.__version__}" in manifest
+    # The dashboard opens the page as a blob, from where no path leads on: the host's script alone, whose path it makes whole.
+    head = html.split('<script type="module">')[0]
+    assert re.findall(r'(?:src|href)="([^"]+)', head) == ["data:,", "/api/v1/plugins/_sdk/page-sdk.js"]
+    assert not re.search(r"url\(|@import", head)
+    assert not re.search(r"^(import|export)\b", html, re.M)
 
 
 # The ten facts of the host that decide the design: each test fails when its fact is forgotten. Fact 8 is tested above; what can be

@@ -41,8 +41,8 @@ export function detail() {
     document.body.classList.add("has-detail");
     title.textContent = t("episode");
     patch(body, loading());
+    title.focus(); // at once: Escape closes it while it is read, too
     await read();
-    title.focus();
   }
 
   /** Read it again. While it is edited nothing moves: a banner says that it changed elsewhere. */

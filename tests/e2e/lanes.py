@@ -21,7 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 UNREACHABLE = 75
 # SQLAlchemy 2.1 breaks the host's first write of a plugin-storage key, and the host has no upper bound on it.
-LANES = {"411": ["langbot==4.11.2", "sqlalchemy[asyncio]<2.1"], "410": ["langbot==4.10.11", "sqlalchemy[asyncio]<2.1"]}
+# Playwright drives the Chromium of the system.
+BESIDE = ["sqlalchemy[asyncio]<2.1", "playwright>=1.45"]
+LANES = {"411": ["langbot==4.11.2", *BESIDE], "410": ["langbot==4.10.11", *BESIDE]}
 SMALL = "langbot-plugin==0.7.16"  # asked for to see whether the index answers
 NO_LINK = re.compile(
     r"connection broken|Connection refused|timed? ?out|Name or service|name resolution|ProxyError|unreachable", re.I

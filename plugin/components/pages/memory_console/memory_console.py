@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Coroutine
 from typing import Any
 
 import bridge as bridges
@@ -10,9 +12,10 @@ from langbot_plugin.api.definition.components.page import Page, PageResponse
 
 import ltm
 from ltm_console.api import Console
-from ltm_console.language import speaking, translated
+from ltm_console.language import say, speaking, translated
 
-ANSWER_SECONDS = 25.0  # the host gives up after 30; what takes longer is a job
+log = logging.getLogger("ltm.plugin")
+ANSWER_SECONDS = 25  # the host gives up after 30; what takes longer is a job
 
 
 class _Options:
@@ -53,22 +56,33 @@ class MemoryConsole(Page):
 
     async def handle_api(self, request: Any) -> PageResponse:
         """One call of the page; errors are answers too, since the host shows its own words for what is raised or refused."""
-        bridge = self.plugin.bridge
         body = request.body if isinstance(request.body, dict) else {}
+        with speaking(str(body.get("language", ""))):
+            try:
+                return PageResponse.ok(await self._in_time(self._answer(str(request.endpoint).strip("/"), body)))
+            except ltm.LtmError as error:
+                return _refused(type(error).__name__, translated(str(error)))
+            except Exception:
+                log.exception("the page was not answered")
+                return _refused("Internal", say("This did not work; the log says why."))
+
+    @staticmethod
+    async def _in_time(answer: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         try:
-            memory = await bridge.open()
-        except ltm.LtmError as error:
-            with speaking(str(body.get("language", ""))):
-                return PageResponse.ok({"error": {"kind": type(error).__name__, "message": translated(str(error))}})
+            return await asyncio.wait_for(answer, ANSWER_SECONDS)
+        except asyncio.TimeoutError:
+            raise ltm.Busy(f"this takes longer than {ANSWER_SECONDS} s; it goes on meanwhile") from None
+
+    async def _answer(self, endpoint: str, body: dict[str, Any]) -> dict[str, Any]:
+        bridge = self.plugin.bridge
+        memory = await bridge.open()
         if self._console is None or self._console.memory is not memory:
             options = _Options(bridge, asyncio.get_running_loop())
             self._console = Console(memory, host="langbot", actor="langbot", options=options)
-        # Not in the bridge's pool: an option waits for the bridge, and the long way of a page must take no thread from a turn.
-        work = asyncio.to_thread(self._console.answer, str(request.endpoint).strip("/"), body)
-        try:
-            _, data = await asyncio.wait_for(work, ANSWER_SECONDS)
-        except asyncio.TimeoutError:
-            error = {"kind": "Busy", "message": f"this takes longer than {ANSWER_SECONDS:g} s; it goes on meanwhile"}
-            with speaking(str(body.get("language", ""))):
-                data = {"error": {**error, "message": translated(error["message"])}}
-        return PageResponse.ok(data)
+        # Not in the bridge's pool: an option waits for the bridge, and what a page takes long over must keep no tool waiting.
+        _, data = await asyncio.to_thread(self._console.answer, endpoint, body)
+        return data
+
+
+def _refused(kind: str, words: str) -> PageResponse:
+    return PageResponse.ok({"error": {"kind": kind, "message": words}})
