@@ -1611,14 +1611,14 @@ class _Change:
         entry = {"space": self.session, "at_us": at, "operation": operation or self._operation, "via": space.via}
         entry |= {"target_type": target_type, "target_id": target_id}
         detail = {"summary": summary[:240], "actor_id": actor, "query_id": space.query_id, **metadata}
-        detail |= {"made": _spans(made) if made else "", "removed": self._removed({target_id, *direct})}
+        detail |= {"made": _spans(made) if made else "", "removed": self.removed({target_id, *direct})}
         key, id = _append_audit(self.db, entry, detail)
         self.db.execute("UPDATE revision SET audit = ?, ended_us = ? WHERE audit IS NULL", (key, at))
         if key % RETAIN_EVERY == 0 and (days := self._space._memory._settings(self.db)["audit_keep_days"]):
             _close_audit(self.db, {**entry, "operation": "audit_close"}, at - days * 86_400_000_000)
         return {"id": target_id, "outcome": "changed", "audit_id": id, "removed": detail["removed"]}
 
-    def _removed(self, direct: set[str]) -> list[str]:
+    def removed(self, direct: set[str]) -> list[str]:
         """Summaries that triggers took away with their sources."""
         sql = (
             "SELECT image ->> 'id' FROM revision WHERE audit IS NULL AND source = 'episode' AND image ->> 'change' = 'delete'"
@@ -2474,11 +2474,12 @@ class Memory:
             facts, vectors = (
                 db.execute(sql).get for sql in ("SELECT max(id) FROM profile_fact", "SELECT count(*) FROM episode_vector")
             )
-            key = (moment, spaces, newest, sizes, facts, vectors, _erasures(db))
+            settings = self._settings(db)  # how much is shown is a matter of today
+            key = (moment, spaces, newest, sizes, facts, vectors, _erasures(db), self.embedder, self.weights, settings)
             if self._past is None or self._past[0] != key:
                 past = Memory(_open_file(":memory:", False, None), self.embedder, self.weights, lambda: moment, self._ids)
                 past._calibration = self._calibration
-                past._file.write(lambda target: _copy_past(db, target, spaces, moment))
+                past._file.write(lambda target: _copy_past(db, target, spaces, moment, settings))
                 self._past = (key, past)
             return self._past[1]
 
@@ -2858,9 +2859,9 @@ _CONTEXT = ("id", "timestamp", "sender_id", "sender_name", "importance", "tags",
 class _Rehearsed(Exception):
     """Ends a transaction that was only tried; what it would have come to."""
 
-    def __init__(self, counts: dict[str, int]) -> None:
+    def __init__(self, counts: dict[str, int], removed: Sequence[str]) -> None:
         super().__init__()
-        self.counts = counts
+        self.counts, self.removed = counts, tuple(removed)
 
 
 # Where a page of a listing goes on, and its order; `key` makes either total.
@@ -3392,8 +3393,9 @@ class Space:
     ) -> Changed:
         """Change what is given of several episodes (1 to 1,000), in one transaction that `undo` can take back: all or none.
 
-        `status` as in `set_status`. `counts`: changed and unchanged; with `dry_run` that is all that happens. Raises what `edit`
-        and `set_status` raise, for the first episode that it is true of.
+        `status` as in `set_status`; summaries that go with their sources are `removed`, also where they were among the ids, and
+        counted as neither. `counts`: changed and unchanged; with `dry_run` that is all that happens. Raises what `edit` and
+        `set_status` raise, for the first episode that it is true of.
         """
         chosen = list(dict.fromkeys(_texts(ids, "ids")))
         if not 1 <= len(chosen) <= BULK_IDS:
@@ -3405,8 +3407,9 @@ class Space:
         if not given and status is None and not added and not dropped:
             raise InvalidInput("say what to change: importance, status, pinned or tags")
 
-        def change_one(change: _Change, id: str) -> bool:
-            key, old, _, _ = self._stored(change, id)
+        def change_one(change: _Change, id: str, key: int, old: str) -> bool:
+            if change.db.execute("SELECT 1 FROM episode WHERE key = ?", (key,)).get is None:  # it went with its sources
+                return False
             found = self._load(change.db, key)
             kept = {_fold_tag(tag): tag for tag in found.tags}
             tags = {fold: tag for fold, tag in kept.items() if fold not in dropped} | {
@@ -3416,10 +3419,13 @@ class Space:
             return bool(status is not None and self._move(change.db, key, id, old, status)) or bool(edited)
 
         def work(change: _Change) -> dict[str, Any]:
-            changed = [id for id in chosen if change_one(change, id)]
-            counts = {"changed": len(changed), "unchanged": len(chosen) - len(changed)}
+            stored = {id: self._stored(change, id)[:2] for id in chosen}
+            changed = [id for id in chosen if change_one(change, id, *stored[id])]
+            removed = change.removed(set())
+            changed = [id for id in changed if id not in removed]
+            counts = {"changed": len(changed), "unchanged": len(set(chosen) - set(changed) - set(removed))}
             if dry_run:
-                raise _Rehearsed(counts)
+                raise _Rehearsed(counts, removed)
             if not changed:
                 return {"id": "", "outcome": "unchanged", "counts": counts}
             what = given | {"status": status, "add_tags": added, "remove_tags": sorted(dropped)}
@@ -3430,7 +3436,7 @@ class Space:
             request = [chosen, given, status, added, sorted(dropped)]
             return self._changed("edit_bulk", work, None if dry_run else operation_key, request)
         except _Rehearsed as rehearsed:
-            return Changed("", "unchanged", counts=rehearsed.counts)
+            return Changed("", "unchanged", removed=rehearsed.removed, counts=rehearsed.counts)
 
     def _is_repeated(self, operation_key: str | None) -> bool:
         """Whether an operation key was used before: then nothing of the call is looked at but whether it is the same one."""
@@ -3531,22 +3537,23 @@ class Space:
         """Everybody who spoke in this scope or is known in its profiles; who spoke last comes first."""
         sql = """
             SELECT p.id, p.sender_id, p.name, p.first_us, p.last_us,
-              (SELECT count(*) FROM profile_fact f WHERE f.space = :session AND f.speaker = p.id AND f.status = 'current'),
               (SELECT json_group_array(n.name) FROM speaker_name n WHERE n.speaker = p.id)
             FROM speaker p WHERE p.space IN (:home, :session) ORDER BY p.last_us DESC, p.id DESC"""
-        counts = "SELECT speaker, count(*) FROM episode WHERE space = ? AND speaker IS NOT NULL GROUP BY speaker"
+        # Counted once and not for each speaker: the index is by coalesce(speaker, 0), which no column can be looked up in.
+        n_episodes = "SELECT speaker, count(*) FROM episode WHERE space = ? AND speaker IS NOT NULL GROUP BY speaker"
+        n_facts = "SELECT speaker, count(*) FROM profile_fact WHERE space = ? AND status = 'current' GROUP BY speaker"
         with self._memory._file.read() as db:
             home, session = self._home(db), self._find_space(db, "session")
-            said = dict(db.execute(counts, (home,)).fetchall())
+            said = dict(db.execute(n_episodes, (home,)).fetchall())
+            facts = dict(db.execute(n_facts, (session,)).fetchall())
             rows = db.execute(sql, {"home": home, "session": session}).fetchall()
         found: dict[str, SpeakerInfo] = {}
-        for key, id, name, first, last, facts, names in rows:
+        for key, id, name, first, last, names in rows:
             old = found.get(id, SpeakerInfo(id, name, (), 0, 0, to_iso(first), to_iso(last)))
             all_names = tuple(dict.fromkeys((*old.names, *json.loads(names))))
             total = old.episodes + said.get(key, 0)
-            found[id] = replace(
-                old, names=all_names, episodes=total, facts=old.facts + facts, first_at=min(old.first_at, to_iso(first))
-            )
+            known = old.facts + facts.get(key, 0)
+            found[id] = replace(old, names=all_names, episodes=total, facts=known, first_at=min(old.first_at, to_iso(first)))
         return tuple(found.values())
 
     def timeline(self, where: Filter | None = None, *, utc_offset_minutes: int = 0) -> Sequence[Day]:
@@ -3554,11 +3561,14 @@ class Space:
         offset. Days without any are left out."""
         offset = _offset(utc_offset_minutes)
         where, _ = _chosen(where, None, self._memory.weights)
+        # Whole seconds, rounded down: counted from the year 1, since division rounds towards zero, and date() up from half a
+        # millisecond. It knows no year 10000.
+        second = "(e.created_us + 62135596800000000) / 1000000 - 62135596800 + :offset"
         with self._memory._file.read() as db:
             home = self._home(db)
             chosen = _where(db, home, where, self._memory._clock(), drop_ended=False)
             sql = f"""
-                SELECT date(e.created_us / 1000000.0 + :offset, 'unixepoch') AS day, e.status, e.importance, count(*)
+                SELECT date(min({second}, 253402300799), 'unixepoch') AS day, e.status, e.importance, count(*)
                 FROM episode e WHERE e.space = :space AND {chosen.sql} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
             rows = db.execute(sql, {**chosen.values, "space": home, "offset": offset * 60}).fetchall()
         return tuple(Day(*row) for row in rows)
@@ -3660,13 +3670,17 @@ class Space:
         if self.speaker is not None:
             profiles["speaker"] = self.profiles.get("speaker")
         found = self.recall(query, limit=limit, where=where, weights=weights, vector=vector)
-        made = replace(self._inject(query, size, profiles, found), _source=(query, profiles, erasures))
+        source = _Source(self.scope, query, profiles, erasures)
+        made = replace(self._inject(query, size, profiles, found), _source=source)
         return self.keep_injection(made) if keep else made
 
     def keep_injection(self, made: Injection) -> Injection:
-        """Store the snapshot of an injection that was made without; its id or why there is none is in what is returned."""
-        query, profiles, erasures = made._source
-        snapshot, problem = self._keep_injection(query, made, profiles, erasures)
+        """Store the snapshot of an injection that this scope made without; its id or why there is none is in what is returned.
+        Raises InvalidInput: it is of another scope."""
+        source = made._source
+        if source is None or source.scope != self.scope:
+            raise InvalidInput("this injection was made by another scope; keep it there")
+        snapshot, problem = self._keep_injection(source.query, made, source.profiles, source.erasures)
         return replace(made, snapshot_id=snapshot, notes=made.notes + ((problem,) if problem else ()))
 
     def _inject(self, query: str, budget: int, profiles: Mapping[str, Profile], found: Recall) -> Injection:
@@ -3772,11 +3786,11 @@ class Space:
         if not text.strip():
             return Recall((), 0, 0, {}, "lexical", "the query is blank", (), self.pending(), time.perf_counter() - started)
         self._memory._ensure_index()
-        search.vector, search.generation, reason = self._memory._query_vector(text, vector)
+        search.vector, search.generation, search.reason = self._memory._query_vector(text, vector)
         with self._memory._file.read() as db:
             found = search.run(db)
         mode = "hybrid" if search.vector is not None else "lexical"
-        return replace(found, mode=mode, reason=reason, elapsed=time.perf_counter() - started)
+        return replace(found, mode=mode, reason=search.reason, elapsed=time.perf_counter() - started)
 
     def why_not(
         self,
@@ -3824,7 +3838,7 @@ class Space:
         text = _query_text(query)
         self._memory._ensure_index()
         search = _Search(self, text, where, replace(weights, min_relevance=0.0), 1 << 40)
-        search.vector, search.generation, _ = self._memory._query_vector(text or " ", vector)
+        search.vector, search.generation, search.reason = self._memory._query_vector(text or " ", vector)
         with self._memory._file.read() as db:
             return search.run(db)
 
@@ -3866,8 +3880,12 @@ def _offset(minutes: object) -> int:
     return minutes
 
 
-def _copy_past(db: apsw.Connection, target: apsw.Connection, spaces: Sequence[int], moment: int) -> None:
-    """Copy spaces with their speakers, facts, episodes and vectors as they stood at a moment."""
+def _copy_past(
+    db: apsw.Connection, target: apsw.Connection, spaces: Sequence[int], moment: int, settings: Mapping[str, Any]
+) -> None:
+    """Copy spaces with their speakers, facts, episodes and vectors as they stood at a moment, under given settings."""
+    rows = [(name, json.dumps(value)) for name, value in settings.items()]
+    target.executemany("INSERT OR REPLACE INTO setting (space, name, value) VALUES (0, ?, ?)", rows)
     for table, column in (("space", "id"), ("speaker", "space")):
         names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
         sql = f"SELECT {', '.join(names)} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"
@@ -4341,11 +4359,19 @@ class _Search:
         self.space, self.text, self.where, self.weights, self.limit = space, text, where, weights, limit
         self.vector: bytes | None = None
         self.generation: _Generation | None = None
+        self.reason = ""  # why there is no vector
         self.truncated: list[str] = []
+
+    def _drop_retired(self, db: apsw.Connection) -> None:
+        """Do without a vector whose generation retired since the model was asked: others are in its place by now."""
+        if self.generation and not db.execute("SELECT state = 'current' FROM embedder WHERE id = ?", (self.generation.id,)).get:
+            self.vector = self.generation = None
+            self.reason = "another embedder took over meanwhile"
 
     def run(self, db: apsw.Connection) -> Recall:
         import apsw
 
+        self._drop_retired(db)
         home, now = self.space._home(db), self.space._memory._clock()
         chosen = _where(db, home, self.where, now, drop_ended=True)
         terms = ltm_text.query_terms(self.text)
@@ -6502,6 +6528,15 @@ def _probe_isolation(memory: Memory) -> Iterator[Check]:
 # ---------------------------------------------------------------------------------------------- injection
 
 
+class _Source(NamedTuple):
+    """What an injection was made from, for its snapshot."""
+
+    scope: Scope
+    query: str
+    profiles: Mapping[str, Profile]
+    erasures: int
+
+
 @dataclass(frozen=True, slots=True)
 class Injection:
     """What to put into a prompt, and what was kept of it. `profile`: for the system prompt; `memories`: for the context;
@@ -6515,7 +6550,7 @@ class Injection:
     hits: tuple[Hit, ...]
     reason: str
     notes: tuple[str, ...]
-    _source: tuple[str, Mapping[str, Profile], int] = field(default=("", {}, 0), repr=False, compare=False)
+    _source: _Source | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:

@@ -32,6 +32,7 @@ JOBS = 20  # that are remembered
 SENTENCES = frozenset(  # what the engine says of a result, by the name of its place
     {"notes", "detail", "words", "reason", "truncated", "error", "problems", "help", "confirm", "message", "summary"}
 )
+FILES = frozenset({"export", "audit export"})  # whose result is a file: the same one in every language
 
 _FOLDERS = re.compile(r"""(?<![\w:/.\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\:'"]+[/\\])+""")  # before a file's name; not within a URL
 
@@ -161,7 +162,8 @@ class Console:
         scope = on.scope if action.on is ltm.Space else None
         if action.has_progress:
             return {"job": self._begin(action, on, asked, scope)}
-        return {"result": localised(to_data(action.run(on, asked), scope))}
+        result = to_data(action.run(on, asked), scope)
+        return {"result": result if name in FILES else localised(result)}
 
     def _list_jobs(self, given: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
@@ -215,9 +217,13 @@ class Console:
 
 
 def localised(value: Any) -> Any:
-    """A result with the sentences that the engine made of it in the language of the request."""
+    """A result with the sentences that the engine made of it in the language of the request.
+
+    Its notes are a list; a text of that name is the notes of a profile, and somebody's own.
+    """
     if isinstance(value, dict):
-        return {key: _sentences(each) if key in SENTENCES else localised(each) for key, each in value.items()}
+        said = SENTENCES - {"notes"} if isinstance(value.get("notes"), str) else SENTENCES
+        return {key: _sentences(each) if key in said else localised(each) for key, each in value.items()}
     return [localised(each) for each in value] if isinstance(value, list) else value
 
 

@@ -160,7 +160,7 @@ def edited(done: ltm.Changed) -> str:
     """How many were, or would be, changed."""
     verb = "would edit" if done.counts.get("changed") and not done.audit_id else "edited"
     counts = _counted({what: n for what, n in done.counts.items() if n})
-    return "\n".join([f"{term(verb)}{term(': ')}{counts}", *undo_hint(done.audit_id)])
+    return "\n".join([f"{term(verb)}{term(': ')}{counts}", *_drawn(done.removed), *undo_hint(done.audit_id)])
 
 
 def timeline(days: Sequence[ltm.Day]) -> str:

@@ -548,11 +548,13 @@ SENTENCES: dict[str, str] = {
     ),
     "not embedded yet: {error:s}": "尚未生成向量：{error}",
     "no vector extension could be loaded": "无法加载向量扩展",
+    "another embedder took over meanwhile": "其间已换用另一个嵌入模型",
     "no memory was embedded by this embedder yet": "这个嵌入模型还没有为任何记忆生成向量",
     "the vectors of this embedder are still being built": "这个嵌入模型的向量仍在构建",
     "a vector was given, but the memory was opened without the embedder it comes from": (
         "给出了向量，但打开记忆库时没有配置生成它的嵌入模型"
     ),
+    "this injection was made by another scope; keep it there": "这次注入由另一个范围生成；请在那里保存",
     "the given vector cannot be used: {error:s}": "给出的向量无法使用：{error}",
     "a vector must be a sequence of numbers whose squares can be added: {error}": "向量必须是平方可以相加的数的序列：{error}",
     "the vector has {n:d} components where the embedder declares {dim:d}": "向量有 {n} 个分量，而嵌入模型声明为 {dim} 个",

@@ -30,7 +30,8 @@ import ltm
 T = TypeVar("T")
 log = logging.getLogger("ltm.plugin")
 
-THREADS = 8  # for what somebody waits for
+TURN_THREADS = 4  # for prompts: with the others they would wait behind writers that wait for another process
+THREADS = 8  # for what else somebody waits for
 LATER_THREADS = 2  # for what nobody does: vectors, candidates, snapshots of prompts
 FILE_NAME = "memory.db"
 QUERY_SECONDS = 2.0  # for the vector of a question; after that words alone decide
@@ -265,7 +266,9 @@ class Bridge:
         self.options, self.problems = effective({}, {})
         self._plugin_problems: list[str] = []
         self._kb = ""
+        self._embeds: str | None = None  # the configuration by which the embedder was chosen
         self.timings: deque[tuple[float, float]] = deque(maxlen=TIMINGS)  # of turns: seconds, and of them for the vector
+        self._turns = ThreadPoolExecutor(TURN_THREADS, thread_name_prefix="ltm-turn")
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ltm")
         self._later = ThreadPoolExecutor(LATER_THREADS, thread_name_prefix="ltm-later")
         self._opening: asyncio.Task[ltm.Memory] | None = None
@@ -349,10 +352,12 @@ class Bridge:
             self.trouble("file", str(error))
             raise
         try:
-            self.memory = memory
-            await self._adopt()
+            await self._adopt(memory)
         except ltm.LtmError as error:  # the configuration as it was read, or its defaults, will do
             self.trouble("configuration", str(error))
+        finally:  # not before: whoever had it by then would take defaults for what the file says, such as the isolation
+            self.memory = memory
+        self.catch_up()  # chooses the embedder too: nobody waits for a model at the start
         return memory
 
     def _open_file(self) -> ltm.Memory:
@@ -367,9 +372,8 @@ class Bridge:
 
     # -- configuration
 
-    async def _adopt(self) -> None:
+    async def _adopt(self, memory: ltm.Memory) -> None:
         """Take up what the file keeps of the configuration, and what the plugin's own says that it did not say before."""
-        memory = await self.open()
         kept = await self.run(memory.host_config)
         self._read(kept)
         config = self.plugin.get_config() or {}
@@ -378,12 +382,12 @@ class Bridge:
         if given != kept.get("plugin", {}):
             for name in given:
                 await self.run(memory.configure, name, values[name])
-            await self._keep(lambda found: {**found, "plugin": given})
+            kept = {**kept, "plugin": given}
+            await self.run(memory.set_host_config, kept)
         self._plugin_problems = problems
         self._read(kept)
         for problem in self.problems:
             log.warning("%s", problem)
-        self.catch_up()  # chooses the embedder too: nobody waits for a model at the start
 
     def _read(self, kept: Mapping[str, Any]) -> None:
         self.options, problems = effective(kept.get("creation", {}), kept.get("overrides", {}))
@@ -402,12 +406,13 @@ class Bridge:
     async def created(self, kb_id: str, settings: Mapping[str, Any]) -> None:
         """A knowledge base was created with these settings."""
         memory = await self.open()
-        before = self.options["embedding_model_uuid"]
-        await self._keep(lambda kept: {**kept, "kb": kb_id, "creation": dict(settings)})
+        await self._keep(lambda kept: {**kept, "kb": kb_id, "creation": dict(settings), "overrides": {}})
         for name, option in OPTIONS.items():  # those of the engine are the file's from now on; anybody may change them there
             if option.engine and name in settings:
                 await self.run(memory.configure, name, self.options[name])
-        await self._embed_with(before if self.memory and self.memory.embedder else "?")
+        if memory.embedder is None:  # without a knowledge base none was looked for
+            self._embeds = None
+        await self._embed_as_configured()
 
     async def deleted(self, kb_id: str) -> None:
         """The knowledge base is gone; the memories are not."""
@@ -422,9 +427,8 @@ class Bridge:
         if OPTIONS[name].engine:
             await self.run(memory.configure, name, value)
             return value
-        before = self.options["embedding_model_uuid"]
         await self._keep(lambda kept: {**kept, "overrides": {**kept.get("overrides", {}), name: value}})
-        await self._embed_with(before)
+        await self._embed_as_configured()
         return value
 
     async def reset(self, name: str) -> Any:
@@ -432,14 +436,13 @@ class Bridge:
         if name not in OPTIONS:
             raise ltm.InvalidInput(f"no option is called {name}; there are {', '.join(OPTIONS)}")
         memory = await self.open()
-        before = self.options["embedding_model_uuid"]
         kept = await self._keep(
             lambda found: {**found, "overrides": {each: v for each, v in found.get("overrides", {}).items() if each != name}}
         )
         value = effective(kept.get("creation", {}), {})[0][name]
         if OPTIONS[name].engine:
             await self.run(memory.configure, name, value)
-        await self._embed_with(before)
+        await self._embed_as_configured()
         return value
 
     async def adopt_kb(self, kb_id: str) -> None:
@@ -455,8 +458,8 @@ class Bridge:
 
     # -- vectors
 
-    async def _embed_with(self, before: str) -> None:
-        if self.options["embedding_model_uuid"] != before:
+    async def _embed_as_configured(self) -> None:
+        if self.options["embedding_model_uuid"] != self._embeds:
             await self._choose_embedder()
             self.catch_up()
 
@@ -464,28 +467,34 @@ class Bridge:
         """The host's model if one is configured, else the local one if it is installed, else none."""
         memory = await self.open()
         uuid = self.options["embedding_model_uuid"]
+        embedder, why = None, ""
+        try:
+            embedder = await self._find_embedder(memory, uuid)
+        except ltm.EmbedderError as error:  # memory goes by words
+            why = str(error)
+        if uuid != self.options["embedding_model_uuid"]:  # while this waited; whoever configured that chooses it
+            return
+        memory.embedder, self._embeds = embedder, uuid
+        self.trouble("meaning", why)
+
+    async def _find_embedder(self, memory: ltm.Memory, uuid: str) -> Any:
+        """The embedder of a configuration; None if it asks for none. Raises ltm.EmbedderError."""
         kept = await self.run(memory.host_config)
         if not uuid:
-            memory.embedder = None
             if kept.get("kb"):  # before that nobody has said which model it is to be
                 with contextlib.suppress(ltm.EmbedderError):
-                    memory.embedder = await self.run(ltm.E5)
-            self.trouble("meaning", "")
-            return
+                    return await self.run(ltm.E5)
+            return None
         dim = kept.get("dims", {}).get(uuid)
         if dim is None or getattr(memory.embedder, "has_changed", False):
             try:
                 (probe,) = await asyncio.wait_for(self.plugin.invoke_embedding(uuid, ["dimensions"]), PASSAGE_SECONDS)
                 dim = len(probe)
-            except Exception as error:  # the host's or a provider's: whatever it is, memory goes by words
-                memory.embedder = None
-                self.trouble(
-                    "meaning", f"the embedding model of the host cannot be used: {str(error)[:300] or type(error).__name__}"
-                )
-                return
+            except Exception as error:  # the host's or a provider's, whatever it is
+                why = str(error)[:300] or type(error).__name__
+                raise ltm.EmbedderError(f"the embedding model of the host cannot be used: {why}") from error
             await self._keep(lambda found: {**found, "dims": {uuid: dim}})
-        memory.embedder = HostEmbedder(self.plugin, asyncio.get_running_loop(), uuid, int(dim), self.trouble)
-        self.trouble("meaning", "")
+        return HostEmbedder(self.plugin, asyncio.get_running_loop(), uuid, int(dim), self.trouble)
 
     def catch_up(self) -> None:
         """Make the vectors that are missing, in the background, until none is."""
@@ -545,7 +554,7 @@ class Bridge:
             made = space.inject(text, limit=limit, weights=self.weights(), keep=False)
             return made, watched.take_spent() if watched else 0.0
 
-        made, spent = await self.run(work)
+        made, spent = await self._run_in(self._turns, work)
         self.background(self._keep_injection(space, made))
         return made, spent
 

@@ -215,6 +215,32 @@ def test_changing_the_text_during_embedding_does_not_store_a_stale_vector(opened
     assert memory.embed_pending().done == 1
 
 
+@pytest.mark.parametrize("dim", [32, 64])
+def test_a_query_is_not_compared_with_vectors_that_took_over_while_it_was_embedded(
+    opened: Callable[..., ltm.Memory], dim: int
+) -> None:
+    memory = opened(embedder=ltm.HashEmbedder(32))
+    space = memory.space(GROUP, speaker=ALICE)
+    id = space.remember("red apple").id
+    others = iter([ltm.HashEmbedder(dim, salt=str(n)) for n in range(2)] * 2)
+
+    class Slow(ltm.HashEmbedder):
+        def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+            if texts == ["apple"]:
+                for _ in range(2):  # so that the place of our vectors is taken again
+                    memory.embedder = next(others)
+                    memory.embed_pending()
+            return super().embed_queries(texts)
+
+    memory.embedder = slow = Slow(32)
+    found = space.recall("apple")
+    assert (found.mode, [hit.episode.id for hit in found.hits]) == ("lexical", [id])
+    assert "another embedder took over" in found.reason
+    memory.embedder = slow
+    memory.embed_pending()
+    assert space.why_not(id, "apple").hit.why["dense"] == 0
+
+
 def test_no_embedder_is_asked_inside_a_transaction(opened: Callable[..., ltm.Memory]) -> None:
     memory = opened()
 

@@ -593,6 +593,25 @@ def test_before_the_first_memory_there_was_nothing(quiet: ltm.Space, still: Stil
     assert seen(quiet, [], start) == unwritten
 
 
+def test_the_past_is_read_with_the_embedder_the_weights_and_the_settings_of_today(quiet: ltm.Space, still: Still) -> None:
+    memory = quiet.memory
+    quiet.remember("Alice likes tea")
+    for n in range(3):
+        quiet.profiles.update("traits", "add", f"trait {n}", subject="session")
+    memory.embedder = ltm.HashEmbedder(32)
+    memory.embed_pending()
+    at = ltm.to_iso(still.now_us)
+    still.tick()
+    memory.embedder = None
+    assert quiet.recall("tea", as_of=at).mode == "lexical"
+    memory.embedder = ltm.HashEmbedder(32)
+    assert quiet.recall("tea", as_of=at).mode == "hybrid"
+    memory.weights = ltm.Weights(recency=0.0)
+    assert quiet.recall("tea", as_of=at).hits[0].why["recency"] == 0
+    memory.configure("max_profile_traits", 2)
+    assert quiet.profiles.get("session", as_of=at) == quiet.profiles.get("session")
+
+
 def test_a_moment_begins_with_its_own_microsecond(quiet: ltm.Space, still: Still) -> None:
     id = quiet.remember("one").id
     still.tick()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 import ltm
+import ltm_models
+from ltm_console import words
 
 from .conftest import Clock
 
@@ -78,8 +81,15 @@ def test_days_begin_where_the_viewer_is(space: ltm.Space) -> None:
     assert ltm.Day("2026-01-02", "active", 2, 2) in space.timeline(utc_offset_minutes=480)
     assert ltm.Day("2026-01-01", "active", 2, 2) in space.timeline(utc_offset_minutes=-60)
     assert sum(day.episodes for day in space.timeline(every, utc_offset_minutes=840)) == 6
+    assert {each.day for each in space.timeline(utc_offset_minutes=840)} >= {"0001-01-01", "9999-12-31"}
     with pytest.raises(ltm.InvalidInput, match="-840 to 840"):
         space.timeline(utc_offset_minutes=1000)
+
+
+@pytest.mark.parametrize("second", ["2026-01-01T23:59:59.999999", "1969-12-31T23:59:59.999999", "2026-01-02T00:00:00.000001"])
+def test_the_last_moment_of_a_day_is_of_that_day(space: ltm.Space, second: str) -> None:
+    space.remember("late", created_at=second + "Z")
+    assert [each.day for each in space.timeline()] == [second[:10]]
 
 
 def test_speakers_are_counted_over_chat_and_bot(memory: ltm.Memory) -> None:
@@ -122,6 +132,24 @@ def test_several_are_changed_at_once_or_none(space: ltm.Space) -> None:
         with pytest.raises(error):
             wrong()
     assert {each.importance for each in space.list().episodes} == {2}
+
+
+@pytest.mark.parametrize("order", [lambda ids: ids, lambda ids: ids[::-1]], ids=["sources first", "summary first"])
+def test_a_summary_that_goes_with_its_sources_is_told_in_any_order(
+    memory: ltm.Memory, space: ltm.Space, order: Callable[[list[str]], list[str]]
+) -> None:
+    memory.configure("consolidation_enabled", True)
+    ids = [space.remember(f"thing {n}").id for n in range(2)]
+    model = ltm_models.ScriptedModel(json.dumps({"summary": "two things", "cites": ids}))
+    summary = space.consolidation.run(space.consolidation.draft(model, ids).id).id
+    chosen, before = order([*ids, summary]), space.list()
+    rehearsed = space.edit_all(chosen, status="archived", dry_run=True)
+    done = space.edit_all(chosen, status="archived")
+    assert (done.counts, done.removed) == ({"changed": 2, "unchanged": 0}, (summary,))
+    assert (rehearsed.counts, rehearsed.removed) == (done.counts, done.removed)
+    assert f"removed {summary}" in words.edited(done)
+    space.undo(done.audit_id)
+    assert {each.id for each in space.list().episodes} == {each.id for each in before.episodes}
 
 
 def test_an_edit_of_several_repeats_by_its_key(space: ltm.Space) -> None:
@@ -172,6 +200,15 @@ def test_a_prompt_waits_for_no_writer(tmp_path: Path, opened: Callable[..., Any]
     kept = space.keep_injection(made)
     assert space.injections()[0]["id"] == kept.snapshot_id
     assert kept.text == made.text
+
+
+def test_what_one_chat_s_prompt_got_is_not_kept_in_another(memory: ltm.Memory, space: ltm.Space) -> None:
+    space.remember("Alice flies to Oslo")
+    other = memory.space(ltm.Scope("b1", "group", "another"))
+    other.remember("hello")
+    with pytest.raises(ltm.InvalidInput, match="another"):
+        other.keep_injection(space.inject("Oslo", keep=False))
+    assert other.injections() == []
 
 
 def test_profiles_show_as_much_as_the_file_says(memory: ltm.Memory, space: ltm.Space) -> None:

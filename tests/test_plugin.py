@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import apsw
 import pytest
 
 import ltm
@@ -826,3 +828,116 @@ def test_every_label_is_in_seven_languages() -> None:
             blocks += 1
             assert re.findall(r"\b(\w\w_\w+): ", block) == list(languages), (path.name, block)
     assert blocks > 40
+
+
+# -------------------------------------------------------------------------------------------- races
+
+
+async def steps(n: int = 20) -> None:
+    """Let everything that can go on without a thread or a host do so."""
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
+def test_nobody_gets_the_file_before_its_configuration(
+    run: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ltm.open(tmp_path / "memory.db") as memory:
+        memory.set_host_config({"kb": KB, "creation": {"isolation": "bot"}})
+    read, going = ltm.Memory.host_config, threading.Event()
+
+    async def scenario(world: Any) -> None:
+        bridge, module = type(world.bridge)(world.plugin), sys.modules["bridge"]
+        loop, reading = asyncio.get_running_loop(), asyncio.Event()
+
+        def slow(memory: ltm.Memory) -> dict[str, Any]:
+            loop.call_soon_threadsafe(reading.set)
+            going.wait(10)
+            return read(memory)
+
+        monkeypatch.setattr(ltm.Memory, "host_config", slow)
+        opening = asyncio.create_task(bridge.open())
+        await reading.wait()
+        space = asyncio.create_task(bridge.space(module.Who("b1", "group", "g1", "u1", "Bob"), "tool"))
+        adopting = asyncio.create_task(bridge.adopt_kb("kb-of-a-turn"))
+        await steps()
+        going.set()
+        await asyncio.gather(opening, space, adopting)
+        await asyncio.gather(*bridge._tasks)
+        assert (space.result().scope.isolation, await bridge.kb_id()) == ("bot", KB)
+        bridge.memory.close()
+
+    run(scenario)
+
+
+def test_of_two_models_chosen_at_once_the_last_one_counts(run: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    loading, going = threading.Event(), threading.Event()
+
+    def slow() -> ltm.HashEmbedder:
+        loading.set()
+        going.wait(10)
+        return ltm.HashEmbedder(16)
+
+    async def scenario(world: Any) -> None:
+        monkeypatch.setattr(ltm, "E5", slow)
+        await world.bridge._keep(lambda kept: {**kept, "kb": KB})
+        world.bridge.catch_up()
+        while not loading.is_set():
+            await asyncio.sleep(0)
+        await world.bridge.configure("embedding_model_uuid", "m1")
+        going.set()
+        await asyncio.gather(*world.bridge._tasks)
+        assert world.bridge.memory.embedder.fingerprint == "langbot:m1:64"
+
+    run(scenario)
+
+
+def test_options_set_on_the_page_at_once_block_no_turn(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        page = world.memory_console
+        request = SimpleNamespace(endpoint="option", method="POST", body={"name": "auto_recall_top_k", "value": 5})
+        answers = await asyncio.gather(*(page.handle_api(request) for _ in range(16)))
+        assert [each.data for each in answers] == [{"value": 5}] * 16
+
+    run(scenario)
+
+
+def test_a_new_knowledge_base_begins_with_what_it_was_created_with(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"auto_recall_top_k": 7})
+        await world.bridge.configure("auto_recall_top_k", "9")
+        await world.bridge.configure("candidate_max_per_turn", "4")
+        await world.long_term_memory.on_knowledge_base_delete(KB)
+        await world.long_term_memory.on_knowledge_base_create("kb-2", {"auto_recall_top_k": 5, "candidate_max_per_turn": 2})
+        found = await world.bridge.settings()
+        assert (found["auto_recall_top_k"], found["candidate_max_per_turn"]) == (5, 2)
+
+    run(scenario)
+
+
+def test_writers_that_wait_for_another_process_keep_no_turn_from_its_memories(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        other = apsw.Connection(world.bridge.memory.path)
+        other.execute("BEGIN IMMEDIATE")
+        writing = [asyncio.create_task(says(world, "remember", "bob", content=f"thing {n}")) for n in range(20)]
+        await steps(100)
+        found = await prompt(world, "carol", "when does Bob fly to Oslo?")
+        other.execute("ROLLBACK")
+        assert all("episode_id" in each for each in await asyncio.gather(*writing))
+        assert len(found) == 1 and "Oslo" in found[0]
+
+    run(scenario)
+
+
+def test_of_two_knowledge_bases_made_at_once_one_is_refused(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        world.host.knowledge_bases = ["kb-1", "kb-2"]  # the host knows both while it makes them
+        made = [world.long_term_memory.on_knowledge_base_create(each, {}) for each in world.host.knowledge_bases]
+        first, second = await asyncio.gather(*made, return_exceptions=True)
+        assert first is None and isinstance(second, ValueError)
+        assert await world.bridge.kb_id() == "kb-1"
+
+    run(scenario)

@@ -495,6 +495,24 @@ def requests(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return action, {each.name: draw(filled(each)) for each in fields}
 
 
+def test_what_a_person_wrote_and_what_is_exported_is_the_same_in_every_language(site: Site) -> None:
+    site.memory.space(GROUP).profiles.update("notes", "set", "no embedder is configured")  # as the engine says too
+
+    def both(action: str) -> tuple[Any, Any]:
+        english, chinese = (
+            site.post("do", {"action": action, "input": {}, "space": SPACE, "language": each}).json()["result"]
+            for each in ("en_US", "zh_Hans")
+        )
+        return english, chinese
+
+    english, chinese = both("profile show")
+    assert chinese["session"]["notes"] == english["session"]["notes"] == "no embedder is configured"
+    for action in ("export", "audit export"):
+        english, chinese = both(action)
+        assert english["audit"] == chinese["audit"][: len(english["audit"])]
+        assert chinese.get("profiles") == english.get("profiles")
+
+
 def test_nonsense_given_to_any_action_is_answered_with_an_error_of_ours(site: Site) -> None:
     site.memory.configure("consolidation_enabled", True)
     seen = set()

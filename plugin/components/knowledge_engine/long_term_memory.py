@@ -24,6 +24,10 @@ log = logging.getLogger("ltm.plugin")
 class LongTermMemory(KnowledgeEngine):
     """Retrieval of nobody's memory is empty: without a session there is no scope, and no scope is never all scopes."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._creating = asyncio.Lock()
+
     @classmethod
     def get_capabilities(cls) -> list[str]:
         """Documents can be taken in."""
@@ -31,13 +35,14 @@ class LongTermMemory(KnowledgeEngine):
 
     async def on_knowledge_base_create(self, kb_id: str, config: dict[str, Any]) -> None:
         """Take up the settings; a second knowledge base is refused, since there is one memory."""
-        known = await self.plugin.bridge.kb_id()
         _, problems = bridges.effective(config, {})
         if problems:  # the host takes the base back and shows this
             raise ValueError("; ".join(problems))
-        if known and known != kb_id and await self._is_there(known):
-            raise ValueError("this memory has a knowledge base already; delete that one first (memories are kept)")
-        await self.plugin.bridge.created(kb_id, config)
+        async with self._creating:
+            known = await self.plugin.bridge.kb_id()
+            if known and known != kb_id and await self._is_there(known):
+                raise ValueError("this memory has a knowledge base already; delete that one first (memories are kept)")
+            await self.plugin.bridge.created(kb_id, config)
 
     async def _is_there(self, kb_id: str) -> bool:
         """Whether a knowledge base is one of this host: a file may come from another installation, which had its own."""

@@ -79,7 +79,8 @@ class MemoryConsole(Page):
         if self._console is None or self._console.memory is not memory:
             options = _Options(bridge, asyncio.get_running_loop())
             self._console = Console(memory, host="langbot", actor="langbot", options=options)
-        _, data = await bridge.run(self._console.answer, endpoint, body)
+        # Not in the bridge's pool: an option waits for the bridge, and what a page takes long over must keep no tool waiting.
+        _, data = await asyncio.to_thread(self._console.answer, endpoint, body)
         return data
 
 
