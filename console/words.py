@@ -430,7 +430,11 @@ def erasure(done: ltm.Erasure) -> str:
         lines.append(say(template, n=done.searched, files=term(", ").join(done.files)))
         lines += [say("found in {place}", place=each) for each in done.found] or [term("none of them was found")]
     lines += _notes(done.notes)
-    verdict = "proven: nothing of it is left but what others hold" if done.found else "proven: nothing of it is left"
+    verdict = (
+        "proven: nothing of it is left in this scope; other chats or people hold the same words"
+        if done.found
+        else "proven: nothing of it is left"
+    )
     lines += [term(verdict if done.proven else "NOT proven: see above")] if done.proven is not None else []
     return "\n".join(lines)
 

@@ -100,7 +100,7 @@ WORDS: dict[str, str] = {
     "looked for {n} texts, as they are and as JSON, in {files}": "在 {files} 中按原文和 JSON 形式查找了 {n} 段文字",
     "found in {place}": "发现于 {place}",
     "none of them was found": "全都没有找到",
-    "proven: nothing of it is left but what others hold": "已证实：除他人所持有的之外，没有任何残留",
+    "proven: nothing of it is left in this scope; other chats or people hold the same words": "已证实：此范围内没有任何残留；其他会话或他人持有相同的文字",
     "proven: nothing of it is left": "已证实：没有任何残留",
     "NOT proven: see above": "未能证实：见上文",
     "{active} active of {episodes}, {facts} facts, {speakers} speakers": (

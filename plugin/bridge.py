@@ -165,14 +165,12 @@ def is_unknown(error: BaseException) -> bool:
 class HostEmbedder:
     """The host's embedding model, asked from a worker thread. `dim` was learnt by asking it once.
 
-    A model that failed is left alone for a while, so that a turn does not wait for it again; `trouble` is told why. A call whose
+    A model that failed is left alone for a while, so that a turn does not wait for it again; the bridge is told why. A call whose
     outcome is not known may be repeated: vectors are made of their text alone.
     """
 
-    def __init__(
-        self, plugin: Any, loop: asyncio.AbstractEventLoop, uuid: str, dim: int, trouble: Callable[[str, str], None]
-    ) -> None:
-        self._plugin, self._loop, self._uuid, self._trouble, self.dim = plugin, loop, uuid, trouble, dim
+    def __init__(self, bridge: Bridge, loop: asyncio.AbstractEventLoop, uuid: str, dim: int) -> None:
+        self._bridge, self._loop, self._uuid, self.dim = bridge, loop, uuid, dim
         self.fingerprint = f"langbot:{uuid}:{dim}"
         self.has_changed = False  # its vectors have another length by now
         self._rests_until, self._why = 0.0, ""
@@ -195,7 +193,7 @@ class HostEmbedder:
         started = time.monotonic()
         if started < self._rests_until:
             raise ltm.EmbedderError(f"{self._why}; it is asked again in {self._rests_until - started:.0f} s")
-        call = asyncio.run_coroutine_threadsafe(self._plugin.invoke_embedding(self._uuid, list(texts)), self._loop)
+        call = asyncio.run_coroutine_threadsafe(self._bridge.plugin.invoke_embedding(self._uuid, list(texts)), self._loop)
         try:
             found = call.result(seconds)
             self._check(found, len(texts))
@@ -206,11 +204,13 @@ class HostEmbedder:
             else:
                 self._why = f"the embedding model of the host failed: {str(error)[:300]}"
             self._rests_until = time.monotonic() + (2.0 if "connection is busy" in str(error) else REST_SECONDS)
-            self._trouble("meaning", self._why)
+            self._bridge.trouble("meaning", self._why)
+            if self.has_changed:
+                self._loop.call_soon_threadsafe(self._bridge.catch_up)  # which asks how long its vectors are by now
             raise ltm.EmbedderError(self._why) from None
         finally:
             self._spent.seconds = getattr(self._spent, "seconds", 0.0) + time.monotonic() - started
-        self._trouble("meaning", "")
+        self._bridge.trouble("meaning", "")
         return found  # type: ignore[no-any-return]
 
     def _check(self, found: Any, n: int) -> None:
@@ -494,7 +494,7 @@ class Bridge:
                 why = str(error)[:300] or type(error).__name__
                 raise ltm.EmbedderError(f"the embedding model of the host cannot be used: {why}") from error
             await self._keep(lambda found: {**found, "dims": {uuid: dim}})
-        return HostEmbedder(self.plugin, asyncio.get_running_loop(), uuid, int(dim), self.trouble)
+        return HostEmbedder(self, asyncio.get_running_loop(), uuid, int(dim))
 
     def catch_up(self) -> None:
         """Make the vectors that are missing, in the background, until none is."""

@@ -47,6 +47,7 @@ class Host(Handler):
         self.vars: dict[str, Any] = {}
         self.set: dict[str, Any] = {}
         self.embeddings = 0
+        self.dim = 64
         self.fail: set[str] = set()
         self.asked: list[str] = []
         self.knowledge_bases = [KB]
@@ -68,7 +69,7 @@ class Host(Handler):
             return {"knowledge_bases": [{"uuid": each, "name": each} for each in self.knowledge_bases]}
         if name == "invoke_embedding":
             self.embeddings += 1
-            return {"vectors": ltm.HashEmbedder(64).embed_passages(data["texts"])}
+            return {"vectors": ltm.HashEmbedder(self.dim).embed_passages(data["texts"])}
         raise RuntimeError(f"no action {name}")
 
 
@@ -293,6 +294,21 @@ def test_no_failure_of_the_host_leaves_a_handler(run: Callable[..., None], fail:
         world.host.fail = fail
         await prompt(world, "carol", "when does Bob fly to Oslo?")
         assert await command(world, "bob", "!memory list")
+
+    run(scenario)
+
+
+def test_a_model_whose_vectors_have_another_length_is_used_again(run: Callable[..., None]) -> None:
+    async def scenario(world: Any) -> None:
+        await world.long_term_memory.on_knowledge_base_create(KB, {"embedding_model_uuid": "m1"})
+        await says(world, "remember", "bob", content="Bob flies to Oslo on Friday")
+        world.host.dim = 32
+        found = await says(world, "recall_memory", "carol", query="Oslo")
+        assert (found["mode"], len(found["episodes"])) == ("lexical", 1)
+        await asyncio.sleep(0)
+        await world.bridge._catching
+        assert (await says(world, "recall_memory", "carol", query="Oslo"))["mode"] == "hybrid"
+        assert world.bridge.troubles == {}
 
     run(scenario)
 
