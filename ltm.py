@@ -5264,9 +5264,12 @@ class Consolidation:
 
     def preview(self, ids: Sequence[str] = ()) -> Preview:
         """What `run` would archive and `draft` would summarise (those of `ids`, or the oldest). Writes nothing."""
-        most = self._space._memory.settings()["consolidation_max_candidates"]
+        settings = self._space._memory.settings()
+        most = settings["consolidation_max_candidates"]
         page = self._space.list(Filter(statuses=("superseded",)), limit=most)
         notes = (f"{page.total - most} more superseded episodes wait for later runs",) if page.total > most else ()
+        if not settings["consolidation_enabled"]:
+            notes += ("consolidation is turned off; set consolidation_enabled to true before a run",)
         return Preview(page.episodes, tuple(episode for episode, _ in self._sources(ids)), page.total, notes)
 
     def _sources(self, ids: Sequence[str]) -> list[tuple[Episode, tuple[int, bytes]]]:

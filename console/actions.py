@@ -153,7 +153,8 @@ def to_data(value: Any, scope: ltm.Scope | None = None) -> Any:
     if hasattr(value, "_asdict"):
         return to_data(value._asdict(), scope)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: to_data(getattr(value, each.name), scope) for each in dataclasses.fields(value)}
+        names = [each.name for each in dataclasses.fields(value) if not each.name.startswith("_")]
+        return {name: to_data(getattr(value, name), scope) for name in names}
     if isinstance(value, Mapping):
         return {key: to_data(each, scope) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

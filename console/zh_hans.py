@@ -729,6 +729,7 @@ SENTENCES: dict[str, str] = {
     "drafted from {n:d} episodes": "由 {n} 条记忆起草",
     "no proposal {id} in this space; nothing was written": "此记忆空间中没有提案 {id}；什么都没有写入",
     "proposal {id} is {status:w}, not pending; nothing was written": "提案 {id} {status}，不是待定；什么都没有写入",
+    "consolidation is turned off; set consolidation_enabled to true before a run": "整理功能已关闭；运行前请先把 consolidation_enabled 设为 true",
     "consolidation is turned off; set consolidation_enabled to true first. Nothing was written": (
         "整理功能已关闭；请先把 consolidation_enabled 设为 true。什么都没有写入"
     ),
