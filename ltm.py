@@ -5267,10 +5267,10 @@ class Consolidation:
         settings = self._space._memory.settings()
         most = settings["consolidation_max_candidates"]
         page = self._space.list(Filter(statuses=("superseded",)), limit=most)
-        notes = (f"{page.total - most} more superseded episodes wait for later runs",) if page.total > most else ()
+        notes = [f"{page.total - most} more superseded episodes wait for later runs"] if page.total > most else []
         if not settings["consolidation_enabled"]:
-            notes += ("consolidation is turned off; set consolidation_enabled to true before a run",)
-        return Preview(page.episodes, tuple(episode for episode, _ in self._sources(ids)), page.total, notes)
+            notes.append("consolidation is turned off; set consolidation_enabled to true before a run")
+        return Preview(page.episodes, tuple(episode for episode, _ in self._sources(ids)), page.total, tuple(notes))
 
     def _sources(self, ids: Sequence[str]) -> list[tuple[Episode, tuple[int, bytes]]]:
         """Active episodes that may be summarised together, each with its key and hash: bounded in number and length,
