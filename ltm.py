@@ -1970,7 +1970,7 @@ class Memory:
 
     @staticmethod
     def _settings(db: apsw.Connection) -> dict[str, Any]:
-        stored = dict(db.execute("SELECT name, value FROM setting WHERE space = 0"))
+        stored = dict(db.execute("SELECT name, value FROM setting WHERE space = 0 AND name <> 'host_config'"))  # may be large
         return {name: json.loads(stored[name]) if name in stored else setting.default for name, setting in SETTINGS.items()}
 
     def configure(self, name: str, value: bool | int) -> Any:
