@@ -259,6 +259,24 @@ def test_what_is_typed_stays_while_others_write(browser: Browser, served: str, w
     visit.close()
 
 
+def test_a_change_of_language_asks_before_typed_text_is_lost(browser: Browser, served: str) -> None:
+    visit = Visit(browser, served)
+    page = visit.page
+    visit.open()
+    page.locator("[data-key^='episode ']").first.click()
+    side = page.locator("aside.detail")
+    side.get_by_role("button", name="Edit", exact=True).click()
+    side.locator("textarea").first.fill("half a sentence")
+    page.get_by_label("Language").select_option("zh_Hans")
+    page.locator("dialog[open]").get_by_role("button", name="Cancel").click()
+    assert side.locator("textarea").first.input_value() == "half a sentence"
+    expect(page.locator("main h1")).to_have_text("Episodes")
+    page.get_by_label("Language").select_option("zh_Hans")
+    page.locator("dialog[open] button").last.click()
+    expect(page.locator("main h1")).to_have_text("记忆条目")
+    visit.close()
+
+
 def test_several_are_changed_after_a_preview(browser: Browser, served: str) -> None:
     visit = Visit(browser, served)
     page = visit.page

@@ -78,6 +78,12 @@ function show() {
   made[current].refresh(!fresh);
 }
 
+/** Take a choice that makes everything anew, unless something is being typed that its owner wants to keep. */
+async function unlessTyping(select, before, take) {
+  if (await side.mayLeave()) take(select.value);
+  else select.value = before;
+}
+
 /** Make everything anew: another space or language. */
 function rebuild() {
   quiet("speakers");
@@ -91,7 +97,7 @@ function rebuild() {
 // ---------------------------------------------------------------------------------------------- frame
 
 function paintFrame() {
-  const tongue = h("select", { "aria-label": t("language"), onchange: (event) => looks.chooseLanguage(event.target.value) },
+  const tongue = h("select", { "aria-label": t("language"), onchange: (event) => unlessTyping(event.target, language(), (code) => looks.chooseLanguage(code)) },
     languages.map((each) => h("option", { value: each, selected: each === language() }, t(`language.${each}`))),
   );
   const shade = button(look.theme() === "dark" ? t("lightTheme") : t("darkTheme"), () => {
@@ -128,7 +134,7 @@ function paintNav() {
 
 function paintBars() {
   const { space } = app;
-  const shared = space && h("select", { id: "isolation", onchange: (event) => openSpace({ ...space, isolation: event.target.value }) },
+  const shared = space && h("select", { id: "isolation", onchange: (event) => unlessTyping(event.target, space.isolation, (isolation) => openSpace({ ...space, isolation })) },
     ["session", "bot"].map((each) => h("option", { value: each, selected: space.isolation === each }, label("isolation", each))),
   );
   patch(

@@ -251,5 +251,5 @@ export function detail() {
   on("changes", read);
   /** Another panel is looked at: close, unless something is being typed here. */
   const leave = () => !editing?.dirty() && !node.hidden && close();
-  return { node, open, close, leave };
+  return { node, open, close, leave, mayLeave };
 }
