@@ -293,6 +293,80 @@ def test_several_are_changed_after_a_preview(browser: Browser, served: str) -> N
     visit.close()
 
 
+def test_each_panel_does_its_work(browser: Browser, served: str, writer: None, path: Path, tmp_path: Path) -> None:
+    """Profiles, review, audit, timeline, transfer, diagnostics and settings, while another process writes."""
+    visit = Visit(browser, served)
+    page = visit.page
+    main, dialog, toasts = page.locator("main"), page.locator("dialog[open]"), page.locator("#toasts")
+    visit.open()
+
+    visit.panel("profiles")
+    main.get_by_role("button", name=re.compile("Alice")).first.click()
+    expect(main).to_contain_text("green tea")
+    preferences = main.locator(".facts-of", has_text="Preferences").locator("> ul.rows")
+    main.locator("details[data-key='past preferences'] summary").click()
+    main.locator("details[data-key='past preferences'] li", has_text="coffee").get_by_role("button").click()
+    expect(preferences).to_contain_text("coffee")
+    toasts.get_by_role("button", name="Undo").first.click()
+    expect(preferences).to_contain_text("green tea")
+
+    visit.panel("injection")
+    main.locator("summary", has_text="when does Alice fly to Tokyo?").click()
+    expect(main.locator("pre").first).to_contain_text("ltm-memory")
+
+    visit.panel("review")
+    main.locator("[data-key^='accept ']").first.click()
+    expect(toasts).to_contain_text("accepted")
+    main.locator("[data-key^='publish ']").first.click()
+    dialog.get_by_role("button").last.click()
+    expect(main.locator("[data-key^='publish ']")).to_have_count(0)
+
+    visit.panel("audit")
+    main.get_by_role("button", name="Verify").click()
+    expect(main.locator(".notice.good")).to_be_visible()
+
+    visit.panel("timeline")
+    column = main.locator("svg.chart [role=button][tabindex='0']")
+    column.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(main.locator("h1")).to_have_text("Episodes")
+    expect(main.locator("[data-key^='episode ']").first).to_be_visible()
+
+    visit.panel("transfer")
+    with page.expect_download() as download:
+        main.get_by_role("button", name="Export", exact=True).click()
+    rows = Path(download.value.path()).read_text("utf-8").splitlines()
+    assert "Alice flies to Tokyo on Friday now" in "".join(rows)
+    main.locator("textarea").first.fill(json.dumps([{"id": "00000000abcd", "content": "brought in by the page"}]))
+    main.get_by_role("button", name=re.compile("dry run|Dry run|Check", re.I)).click()
+    main.locator(".region, [role=status]").get_by_role("button", name=re.compile("Import")).click()
+    dialog.get_by_role("button").last.click()
+    expect(main.locator(".notice.good").last).to_be_visible()
+
+    visit.panel("diagnostics")
+    main.locator("[data-key^='fence ']").first.click()
+    dialog.get_by_role("button").last.click()
+    expect(main.locator("[data-key^='fence ']")).to_have_count(0)
+    main.get_by_role("button", name=re.compile("Isolation|Health", re.I)).first.click()
+    expect(main.locator(".notice.good").first).to_be_visible()
+
+    visit.panel("settings")
+    row = main.locator("form.setting", has_text="injection_budget")
+    row.locator("input").fill("5")
+    assert row.locator("input").get_attribute("aria-invalid") == "true"
+    row.locator("input").fill("5000")
+    row.locator("button[type=submit]").click()
+    expect(toasts).to_contain_text("Saved")
+    with ltm.open(path) as memory:
+        assert memory.settings()["injection_budget"] == 5000
+        space = memory.space(TEAM)
+        found = {each.content for each in space.list(limit=500).episodes}
+        assert {"brought in by the page", "Alice travels often and likes windows."} <= found
+        assert space.audit.verify() == []
+    visit.close()
+
+
 def test_the_keyboard_alone_is_enough(browser: Browser, served: str) -> None:
     visit = Visit(browser, served)
     page = visit.page
