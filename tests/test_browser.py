@@ -102,7 +102,8 @@ class Visit:
 
     def __init__(self, browser: Browser, link: str, *, language: str = "en-US", theme: Any = "light", width: int = 1600) -> None:
         self.context = browser.new_context(locale=language, color_scheme=theme, viewport={"width": width, "height": 900}, timezone_id="Asia/Shanghai")  # fmt: skip
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(15_000)
+        expect.set_options(timeout=15_000)  # CI may have other work
         self.page: Page = self.context.new_page()
         self.faults: list[str] = []
         origin = link.split("#")[0]

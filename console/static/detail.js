@@ -70,7 +70,8 @@ export function detail() {
       if (editing) editing.changedElsewhere(episode);
       else draw(episode, history, lineage);
     } catch (error) {
-      if (mine === turn && error.kind !== "Unreachable") patch(body, failure(error, () => read()));
+      // What stands here stays while the server is away; where nothing stands yet, that is said.
+      if (mine === turn && !editing && (shown === null || error.kind !== "Unreachable")) patch(body, failure(error, () => read()));
     }
   }
 
@@ -203,6 +204,7 @@ export function detail() {
           const changed = await act("edit", { ...given, id: episode.id, version: version_ });
           editing = null;
           shown = null;
+          patch(body, loading()); // a form that stays looks as if nothing had been saved
           told(t("saved"), changed.audit_id ? [changed.audit_id] : [], {}, changed.notes);
           emit("wrote");
           await read();

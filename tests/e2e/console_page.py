@@ -54,6 +54,7 @@ class Visit:
         self.faults: list[str] = []
         self.origin = w.s.url
         page.set_default_timeout(15_000)
+        expect.set_options(timeout=15_000)
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
